@@ -89,6 +89,15 @@ it.each([
   },
 );
 
+it("GET and DELETE of a stored response return an error status even to Codex", async () => {
+  const { key: slow } = await openAccount({ rpmLimit: 1 });
+  expect((await ask(slow)).status).toBe(200);
+  for (const method of ["GET", "DELETE"]) {
+    const answer = await send("/v1/responses/resp_1", { key: slow, method, headers: CODEX });
+    expect([method, answer.status]).toEqual([method, 429]);
+  }
+});
+
 it("POST /v1/responses accepts all tools of Codex 0.169, and reports web search as dropped", async () => {
   const answer = await ask(key, { ...codexRequest, model: "sandbox/agent" });
   expect([answer.status, answer.headers.get("x-dropped")]).toEqual([200, "tools.web_search"]);

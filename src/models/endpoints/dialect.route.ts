@@ -8,9 +8,7 @@ import { openRouterDialect } from "../../shared/http/failure-response.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 
-const DIALECTS = ENDPOINTS.flatMap(({ path, errorFormat: dialect }) =>
-  dialect === null ? [] : [{ path, below: `${path}/`, dialect }],
-);
+const DIALECTS = new Map(ENDPOINTS.map(({ path, errorFormat }) => [path, errorFormat]));
 
 /** Middleware that selects the path's error format. Runs before any middleware that can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
@@ -26,10 +24,9 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
 
 /** Returns the error format of a path, or null for the default. */
 export function findDialect(path: string, at: EndpointContext): Dialect | null {
-  const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
-  const own = endpoint?.dialect(at) ?? null;
+  const own = DIALECTS.get(path)?.(at) ?? null;
   if (own !== null) return own;
   const isList = /^\/v1\/models(?:\/|$)/.test(path);
-  if (isList && isMessagesClient(at)) return messagesDialect;
+  if (path.startsWith("/v1/messages/") || (isList && isMessagesClient(at))) return messagesDialect;
   return isOpenRouterClient(at) ? openRouterDialect : null;
 }
