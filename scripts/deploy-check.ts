@@ -67,11 +67,11 @@ function program(): Command {
       "after",
       `
 Environment:
-  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN, for --live; only here, never an argument
-  CLOUDFLARE_API_TOKEN   for wrangler, unless you are logged in: it is asked for names of secrets,
-                         and for the zones' settings that would challenge calls between regions
+  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN, for --live; never pass it as an argument
+  CLOUDFLARE_API_TOKEN   for wrangler, unless you are logged in: it lists the names of secrets,
+                         and reads the zone settings that can block calls between regions
 
-Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
+Exits with 0 if the region is ready, 1 if something must be fixed, or 2 for wrong usage.
 
 Examples:
   npm run -s deploy:check -- --env eu
@@ -83,5 +83,5 @@ Examples:
 function secretNames(text: string): SecretNames {
   const names = text.split(",").filter((name) => name !== "");
   if (names.every((name) => /^[A-Z][A-Z0-9_]*$/.test(name))) return new Set(names);
-  throw new WrongUsage("--set takes names as KEY_SECRETS,ADMIN_TOKEN, never values.");
+  throw new WrongUsage("--set takes names, such as KEY_SECRETS,ADMIN_TOKEN, never values.");
 }

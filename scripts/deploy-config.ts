@@ -11,7 +11,7 @@ const NOT_DONE = 1;
 await runProgram((given) => {
   const options = programOf(
     "deploy:config",
-    `Writes ${MERGED_FILE}: ${SHARED_FILE} with the values of ${OWN_FILE} laid over it. Wrangler takes it by itself.`,
+    `Writes ${MERGED_FILE}: ${SHARED_FILE} with the values of ${OWN_FILE}, which replace its own. Wrangler reads it automatically.`,
   )
     .option("--fresh", `change nothing; exit with 1 if ${MERGED_FILE} is outdated`)
     .option("--folder <path>", "the folder with the files", path.join(import.meta.dirname, ".."))
@@ -20,10 +20,12 @@ await runProgram((given) => {
   const folder = path.resolve(options.folder);
   if (options.fresh === true) {
     if (isFresh(folder)) return 0;
-    return notDone(`${MERGED_FILE} is older than its sources: npm run deploy:config`);
+    return notDone(`${MERGED_FILE} is outdated. Run npm run deploy:config`);
   }
   const text = mergedText(folder);
-  if (text === null) return notDone(`There is no ${OWN_FILE}: docs/deploy.md says what goes in.`);
+  if (text === null) {
+    return notDone(`${OWN_FILE} doesn't exist. docs/deploy.md describes its content.`);
+  }
   writeFileSync(path.join(folder, MERGED_FILE), text);
   process.stdout.write(`${MERGED_FILE} is written.\n`);
   return 0;

@@ -14,19 +14,23 @@ function ownFindings({ env, config }: Settings): Finding[] {
   const addresses = addressesOf(config);
   if (addresses.length === 0) {
     const remedy = 'Add { pattern = "<host name>", custom_domain = true }.';
-    return [error(where, "name no address, so nobody reaches the region", remedy)];
+    return [error(where, "contain no address, so nobody can reach the region", remedy)];
   }
   return addresses.flatMap(({ host, isCustomDomain }) =>
     findingsThatHold(
       [
         isExample(host),
-        error(where, `name ${host}, an example`, `Put your own host name into ${OWN_FILE}.`),
+        error(
+          where,
+          `contain ${host}, which is an example`,
+          `Put your own host name into ${OWN_FILE}.`,
+        ),
       ],
       [
         !isCustomDomain,
         error(
           where,
-          `name ${host}, which is no custom domain: a request from a Worker in the same zone would go past it`,
+          `contain ${host}, which is not a custom domain: a request from a Worker in the same zone would bypass it`,
           "Add custom_domain = true.",
         ),
       ],
@@ -38,8 +42,10 @@ function peerFindings({ env, config, others }: Settings): Finding[] {
   const peers = peersOf(config);
   if (peers.length === 0) {
     const remedy =
-      'Set PEERS to [{"region":"...","url":"https://..."}] when there is another region.';
-    return [warning("PEERS", "names no region, so global keys work at home only", remedy)];
+      'If there is another region, set PEERS to [{"region":"...","url":"https://..."}].';
+    return [
+      warning("PEERS", "contains no region, so global keys work only in their home region", remedy),
+    ];
   }
   return peers.flatMap((peer) => {
     const host = URL.parse(peer.url)?.host;
@@ -48,7 +54,7 @@ function peerFindings({ env, config, others }: Settings): Finding[] {
       return [
         error(
           "PEERS",
-          `names ${host}, an example`,
+          `contains ${host}, which is an example`,
           `Put the address of ${peer.region} into ${OWN_FILE}.`,
         ),
       ];
@@ -59,8 +65,8 @@ function peerFindings({ env, config, others }: Settings): Finding[] {
     return [
       error(
         "PEERS",
-        `says that ${peer.region} answers on ${host}, but its routes do not name it`,
-        `Make PEERS of ${env} and routes of ${peer.region} the same.`,
+        `has ${host} for ${peer.region}, but the routes of ${peer.region} don't contain it`,
+        `Use the same host in PEERS of ${env} and in the routes of ${peer.region}.`,
       ),
     ];
   });

@@ -39,7 +39,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   const { env, file, running, today } = options;
   const settings = readSettings(file, env);
   if (settings === null) {
-    const remedy = `npx wrangler deploy --env ${env} --dry-run says why.`;
+    const remedy = `npx wrangler deploy --env ${env} --dry-run shows the reason.`;
     const unread = error("wrangler.toml", `cannot be read for ${env}`, remedy);
     return { env, region: null, findings: [unread], aliases: new Map(), assumed: [] };
   }
@@ -73,7 +73,7 @@ async function liveFindings(
   try {
     const health = await callAdmin(running, "GET /health");
     if (health.region !== region) {
-      const remedy = `Give the address of ${region}.`;
+      const remedy = `Pass the address of ${region}.`;
       return [error("--live", `is the address of ${health.region}, not of ${region}`, remedy)];
     }
     if (after === null) return []; // the reason is already reported
@@ -81,8 +81,9 @@ async function liveFindings(
     return aliasChanges({ now, after, kindOf, isAccepted });
   } catch (thrown) {
     if (!(thrown instanceof Refused || thrown instanceof Unreachable)) throw thrown;
-    const status = thrown instanceof Refused ? `answered ${thrown.status}` : "did not answer";
-    const remedy = "Look at the address and at TURNPIKE_ADMIN_TOKEN, then try again.";
+    const status =
+      thrown instanceof Refused ? `responded with ${thrown.status}` : "did not respond";
+    const remedy = "Check the address and TURNPIKE_ADMIN_TOKEN, then try again.";
     return [error("--live", `${status}, so aliases could not be compared`, remedy)];
   }
 }
@@ -106,7 +107,7 @@ export function aliasChanges({ now, after, kindOf, isAccepted }: AliasChange): F
   return [...now].flatMap(([alias, before]) => {
     const then = after.get(alias);
     if (then === before) return [];
-    const change = `means ${before} now and would mean ${then ?? "nothing"}`;
+    const change = `means ${before} now and would mean ${then ?? "no model"} after the deploy`;
     const kind = kindOf(alias) ?? kindOf(before) ?? (then === undefined ? undefined : kindOf(then));
     if (kind === "chat") {
       const remedy = `Pin it in ALIASES if it must stay: {"${alias}":"${before}"}.`;
@@ -116,8 +117,8 @@ export function aliasChanges({ now, after, kindOf, isAccepted }: AliasChange): F
     return [
       error(
         alias,
-        `${change}: vectors that clients have stored would no longer compare with new ones`,
-        `Pin it: ALIASES with {"${alias}":"${before}"}. Or accept it with --accept-alias-change when every client has been told.`,
+        `${change}: new vectors could not be compared with those that clients have stored`,
+        `Pin it: set ALIASES to {"${alias}":"${before}"}. Or tell every client, then accept the change with --accept-alias-change.`,
       ),
     ];
   });

@@ -32,9 +32,11 @@ export function migrationFindings(
   const apply = `npx wrangler d1 migrations apply ${database} --env ${env} --remote`;
   if (applied === null || applied === undefined) {
     const list = `npx wrangler d1 migrations list ${database} --env ${env} --remote`;
-    const remedy = `See that this lists none: ${list}. Else: ${apply}`;
+    const remedy = `Check that this lists no migrations: ${list}. Otherwise run ${apply}`;
     if (applied === undefined) return [note(WHERE, "were not compared with the database", remedy)];
-    return [warning(WHERE, "cannot be compared: the database could not be asked", remedy)];
+    return [
+      warning(WHERE, "could not be compared, because the database could not be queried", remedy),
+    ];
   }
   const own = readMigrations().map(({ name }) => name);
   const missing = own.filter((name) => !applied.includes(name));
@@ -42,11 +44,7 @@ export function migrationFindings(
   return [
     ...missing.map((name) => error(WHERE, `the database lacks ${name}`, `${apply}, then deploy.`)),
     ...newer.map((name) =>
-      note(
-        WHERE,
-        `the database has ${name}, of a newer release`,
-        "The release before works with it.",
-      ),
+      note(WHERE, `the database has ${name}, of a newer release`, "This release works with it."),
     ),
   ];
 }

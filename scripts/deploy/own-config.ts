@@ -8,7 +8,7 @@ import { requiredSecrets } from "./settings.ts";
 
 /** The first command of each deploy, which fails if the merged file is outdated. */
 const FRESH_COMMAND = "node_modules/.bin/node scripts/deploy-config.ts --fresh";
-const HEAD = `// Made by npm run deploy:config of ${SHARED_FILE} and ${OWN_FILE}. Change those, not this.\n`;
+const HEAD = `// Generated from ${SHARED_FILE} and ${OWN_FILE} by npm run deploy:config. Change those files instead.\n`;
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -35,7 +35,7 @@ export function isFresh(folder: string): boolean {
 /** Reports an outdated merged file. Ignores other files. */
 export function staleFindings(file: string): Finding[] {
   if (path.basename(file) !== MERGED_FILE || isFresh(path.dirname(file))) return [];
-  const problem = `is not what ${SHARED_FILE} and ${OWN_FILE} come to`;
+  const problem = `does not match ${SHARED_FILE} and ${OWN_FILE}`;
   return [error(MERGED_FILE, problem, "npm run deploy:config")];
 }
 

@@ -20,15 +20,15 @@ export function paymentFindings({ env, config }: Settings, set: readonly string[
       hasKey && !hasSecrets,
       error(
         SECRETS,
-        `is not set, and ${KEY} is`,
-        `${put(SECRETS)}, with this region's endpoint's.`,
+        `is not set, but ${KEY} is`,
+        `${put(SECRETS)}, with the secret of this region's endpoint.`,
       ),
     ],
     [
       hasSecrets && !hasKey,
       warning(
         SECRETS,
-        `is set, and ${KEY} is not: no credits are sold`,
+        `is set, but ${KEY} is not, so no credits are sold`,
         `${put(KEY)}, or delete it.`,
       ),
     ],
@@ -36,28 +36,32 @@ export function paymentFindings({ env, config }: Settings, set: readonly string[
       hasKey && config.vars[TAX] === undefined,
       warning(
         TAX,
-        "is not said, so no tax is added to what is sold",
-        `Set it to on or off in [env.${env}] vars, as your adviser says.`,
+        "is not set, so no tax is added to purchases",
+        `Ask a tax adviser, then set it to on or off in [env.${env}] vars.`,
       ),
     ],
     [
       !hasKey && config.vars[TAX] === "on",
-      warning(TAX, `is on, and ${KEY} is not set: no credits are sold`, `${put(KEY)}, or off.`),
+      warning(
+        TAX,
+        `is on, but ${KEY} is not set, so no credits are sold`,
+        `${put(KEY)}, or set it to off.`,
+      ),
     ],
     [
       hasKey,
       note(
         KEY,
-        `must be of the ${mode} mode here, and cannot be read back to look`,
-        `It begins with rk_${mode}_ or sk_${mode}_; with another the Worker refuses to serve. Prefer a restricted one (rk_), and one for each region.`,
+        `must be a key of Stripe's ${mode} mode, and this check can't read it`,
+        `It begins with rk_${mode}_ or sk_${mode}_. With another key, the Worker returns 503 for every request. Prefer a restricted key (rk_) for each region.`,
       ),
     ],
     [
       hasKey && hasSecrets,
       note(
         SECRETS,
-        "must be of this region's own endpoint, and cannot be read back to look",
-        "Proof: in Stripe's Dashboard the endpoint's newest event has the answer 200. With another's secret it is a 400.",
+        "must be the secret of this region's own endpoint, and this check can't read it",
+        "Test it: in Stripe's Dashboard, the endpoint's newest event has the response 200. With another endpoint's secret, it has 400.",
       ),
     ],
   );

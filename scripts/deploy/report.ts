@@ -29,14 +29,14 @@ export function wordsOf(report: Report): string {
   const { env, findings, aliases, assumed } = report;
   const of = (level: Finding["level"]) => findings.filter((one) => one.level === level);
   const [errors, warnings, notes] = [of("error"), of("warning"), of("note")];
-  const said = [...errors, ...warnings, ...notes].map(
+  const lines = [...errors, ...warnings, ...notes].map(
     ({ level, where, problem, remedy }) =>
       `${level.toUpperCase().padEnd(8)} ${where} ${problem}.\n         -> ${remedy}`,
   );
   const meaning =
     aliases.size === 0
       ? "No alias can be resolved."
-      : `After this deploy the aliases mean:\n${textTable(
+      : `Models of the aliases after this deploy:\n${textTable(
           [{ title: "" }, { title: "" }, { title: "" }],
           [...aliases].map(([alias, id]) => ["", alias, id]),
           false,
@@ -44,12 +44,12 @@ export function wordsOf(report: Report): string {
   const assuming =
     assumed.length === 0
       ? []
-      : [`(as if these were set, which nobody could say: ${assumed.join(", ")})`];
+      : [`(This assumes that these secrets are set: ${assumed.join(", ")})`];
   const counts = `${countText(errors, "error")}, ${countText(warnings, "warning")}`;
   const verdict = isReady(report)
     ? `${counts}. Next: npx wrangler deploy --env ${env}`
     : `${counts}. Do not deploy ${env} yet.`;
-  return [...said, [meaning, ...assuming].join("\n"), verdict]
+  return [...lines, [meaning, ...assuming].join("\n"), verdict]
     .map((part) => part.split("\n").map(printable).join("\n"))
     .join("\n\n");
 }

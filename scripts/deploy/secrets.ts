@@ -26,16 +26,16 @@ export function secretFindings(settings: Settings, known: SecretNames): Finding[
   const required = requiredSecrets(config);
   const always = note(
     "KEY_SECRETS",
-    "must be the same in every region, and cannot be read back to compare",
-    "Put it into every region from one place. Proof: a global key made in one region answers in the other; with another value there it is a 401.",
+    "must be the same in every region, and this check can't read it",
+    "Set it in every region from one place. Test it: a global key from one region works in the other. If the values differ, it gets 401.",
   );
   if (known === null) {
     const list = `npx wrangler secret list --env ${env}`;
     return [
       warning(
         "secrets",
-        "cannot be listed: Cloudflare could not be asked",
-        `npx wrangler login and try again, or run it yourself: ${list}. These must be in it: ${required.join(", ")}. Then give the names that are set with --set.`,
+        "could not be listed, because Cloudflare could not be called",
+        `Run npx wrangler login and try again, or run this yourself: ${list}. It must list ${required.join(", ")}. Then pass the listed names with --set.`,
       ),
       always,
     ];
@@ -45,7 +45,11 @@ export function secretFindings(settings: Settings, known: SecretNames): Finding[
   return [
     ...missing.map((name) => error(name, "is not set", remedyFor(name, settings))),
     ...rotating.map((name) =>
-      note(name, "is set: a rotation is in progress", "End it, as docs/deploy.md says."),
+      note(
+        name,
+        "is set: a rotation is in progress",
+        "Complete it as described in docs/deploy.md.",
+      ),
     ),
     always,
   ];
@@ -56,10 +60,10 @@ function remedyFor(name: string, { env, region }: Settings): string {
   const [, direction, peer] = /^PEER_(OUT|IN)_([A-Z]+)$/.exec(name) ?? [];
   if (direction !== undefined && peer !== undefined) {
     const there = `PEER_${direction === "OUT" ? "IN" : "OUT"}_${region.toUpperCase()}`;
-    return `${put}, with the value that ${there} has in ${peer.toLowerCase()}; make it with openssl rand -hex 32.`;
+    return `${put}, with the value of ${there} in ${peer.toLowerCase()}. Create the value with openssl rand -hex 32.`;
   }
   if (name === "KEY_SECRETS") {
-    return `${put}, with the value that the other region has; the first time "a:" and what openssl rand -hex 32 prints.`;
+    return `${put}, with the value of the other region. For the first region, use "a:" followed by the output of openssl rand -hex 32.`;
   }
-  return `${put}, with what openssl rand -hex 32 prints; keep it.`;
+  return `${put}, with the output of openssl rand -hex 32. Store the value safely.`;
 }

@@ -59,14 +59,18 @@ export function parseOutlook(settings: Settings, known: SecretNames, today: numb
   ];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
-    const remedy = `Correct it in [env.${env}] vars; docs/configuration.md says what it may be.`;
+    const remedy = `Correct it in [env.${env}] vars. docs/configuration.md lists its valid values.`;
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
   const deployment = getDeployment(parsed.config);
   const catalog = deployment.catalogAt(today);
   const unsound = deployment.problems.map(({ variable, problem }) =>
-    error(variable, problem, "Correct it: with this every request is answered 503 misconfigured."),
+    error(
+      variable,
+      problem,
+      "Correct it. Until then, every request would return 503 misconfigured.",
+    ),
   );
   const findings = [
     ...plain,
@@ -147,16 +151,16 @@ function regionFindings({ env, region, config }: Settings, set: readonly string[
       (JURISDICTION ?? "") !== kept,
       error(
         "JURISDICTION",
-        `is not ${kept === "" ? "empty" : kept}, so the objects' data would be kept elsewhere`,
-        `${remedy("JURISDICTION", kept)} Objects that were made under another one are not found again.`,
+        `is not ${kept === "" ? "empty" : kept}, so Durable Objects would store their data elsewhere`,
+        `${remedy("JURISDICTION", kept)} Objects that were created in another jurisdiction are not found.`,
       ),
     ],
     [
       config.vars[SANDBOX] === "on" || set.includes(SANDBOX),
       warning(
         SANDBOX,
-        "is on: everybody with a key may use the test models, and CLOCK_OFFSET_MS counts",
-        `Unless this deployment is for tests, take it out of the vars, or, if it is a secret: npx wrangler secret delete ${SANDBOX} --env ${env}`,
+        "is on, so everybody with a key can use the test models, and CLOCK_OFFSET_MS applies",
+        `Unless this deployment is for tests, remove it from the vars. If it is a secret: npx wrangler secret delete ${SANDBOX} --env ${env}`,
       ),
     ],
   );
@@ -169,11 +173,11 @@ function regionFindings({ env, region, config }: Settings, set: readonly string[
 function varFindings(config: Unstable_Config, providers: readonly string[]): Finding[] {
   return Object.entries(config.vars).flatMap(([name, value]) => {
     if (SECRET_NAME.test(name) || providers.includes(name)) {
-      const remedy = `Take it out of the file, make a new one, and use npx wrangler secret put ${name}.`;
-      return [error(name, "is a secret, but stands among the vars", remedy)];
+      const remedy = `Remove it from the file, create a new secret, and store it with npx wrangler secret put ${name}.`;
+      return [error(name, "is a secret, but is in the vars", remedy)];
     }
     if (typeof value === "string") return [];
-    return [error(name, "is no text, and the Worker reads texts only", "Put it in quotes.")];
+    return [error(name, "is not a string, and the Worker reads only strings", "Put it in quotes.")];
   });
 }
 
@@ -183,8 +187,8 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
   return unknown.map((name) =>
     warning(
       name,
-      "is a var that nothing reads",
-      "Is it misspelt? docs/configuration.md lists them.",
+      "is a var that the Worker doesn't use",
+      "Check its spelling. docs/configuration.md lists all vars.",
     ),
   );
 }
@@ -194,13 +198,13 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
  * prompts.
  */
 function plainHttpFindings({ providers }: Config): Finding[] {
-  const remedy = "Give it an https address, through a tunnel where its server speaks none.";
+  const remedy = "Use an https address. If the server doesn't support https, use a tunnel.";
   return providers
     .filter(({ base_url }) => new URL(base_url).protocol === "http:")
     .map(({ id }) =>
       warning(
         "PROVIDERS",
-        `has "${id}" by http, where its key and every prompt can be read`,
+        `has "${id}" with plain http, so others on the network can read its key and every prompt`,
         remedy,
       ),
     );
@@ -213,8 +217,8 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
     findings.push(
       warning(
         "providers",
-        "are not live, so there is no real model to buy",
-        `npx wrangler secret put ${BUILT_IN_SECRETS[0]} --env ${env}, or another provider's key, or set PROVIDERS and MODELS.`,
+        "have no keys, so only test models are sold",
+        `npx wrangler secret put ${BUILT_IN_SECRETS[0]} --env ${env}, or set another provider's key, or PROVIDERS and MODELS.`,
       ),
     );
   }
@@ -222,25 +226,29 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
     if (secret === undefined || config.secret(secret) !== undefined) continue;
     if (!isName(secret)) {
       const remedy =
-        "Put the name of a secret there, as MY_API_KEY; if it was the key, replace it.";
-      findings.push(error("PROVIDERS", `has "${id}" with a secret that is no name`, remedy));
+        "Use the name of a secret, such as MY_API_KEY. If the value was the key itself, replace the key.";
+      findings.push(error("PROVIDERS", `has "${id}" with a secret that isn't a name`, remedy));
       continue;
     }
     const put = `npx wrangler secret put ${secret} --env ${env}`;
     findings.push(
-      warning("PROVIDERS", `has "${id}", which is not live: ${secret} is not set`, put),
+      warning("PROVIDERS", `has "${id}", which is not used, because ${secret} is not set`, put),
     );
   }
   for (const { id } of config.models.filter((model) => !catalog.models.has(model.id))) {
-    const remedy = "Look at regions of its providers, at RESIDENCY and at their secrets.";
+    const remedy = "Check the regions and secrets of its providers, and RESIDENCY.";
     findings.push(
-      warning("MODELS", `has "${id}", which is not sold: no route of it is live here`, remedy),
+      warning(
+        "MODELS",
+        `has "${id}", which is not sold, because none of its routes is available here`,
+        remedy,
+      ),
     );
   }
   for (const [alias, id] of Object.entries(config.aliases)) {
     if (catalog.aliases.has(alias)) continue;
-    const remedy = "Pin it to a model that is, or the alias is answered 404.";
-    findings.push(warning("ALIASES", `has "${alias}" for "${id}", which is not live`, remedy));
+    const remedy = "Pin it to a model that is sold. Otherwise requests for the alias return 404.";
+    findings.push(warning("ALIASES", `has "${alias}" for "${id}", which is not sold here`, remedy));
   }
   return findings;
 }
@@ -254,8 +262,8 @@ function residencyFindings(config: Config): Finding[] {
     return [
       warning(
         builtIn.id,
-        `has its key, and sells nothing here: the host that is called promises no region, and RESIDENCY is ${config.residency}`,
-        "docs/providers.md says what its host of this region takes, OPENAI_RESIDENCY say; or set RESIDENCY to relaxed.",
+        `has a key but sells no models here, because its host promises no region and RESIDENCY is ${config.residency}`,
+        "Select its host for this region as described in docs/providers.md, for example with OPENAI_RESIDENCY. Or set RESIDENCY to relaxed.",
       ),
     ];
   });
@@ -280,8 +288,8 @@ function priceFindings(config: Config, catalog: Catalog, today: number): Finding
   return [
     warning(
       "prices",
-      `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are over, the oldest on ${oldest.seenOn}: ${names.join(", ")}`,
-      "npm run prices lists them. Compare them with the provider's, and correct src/models/catalog/authors or set a price in MODELS.",
+      `of ${names.length} built-in routes have expired or were last checked more than ${PRICE_DAYS} days ago, the oldest on ${oldest.seenOn}: ${names.join(", ")}`,
+      "npm run prices lists them. Compare them with the provider's prices, and correct src/models/catalog/authors or set a price in MODELS.",
     ),
   ];
 }

@@ -52,17 +52,22 @@ const WORKER_FIRST = [
 
 function assetFindings({ assets }: Unstable_Config): Finding[] {
   if (assets?.directory === undefined) {
-    const remedy = 'Add [assets] with directory = "site", as in the repository\'s own file.';
-    return [warning("[assets]", "is not there: no documents, no /openapi.json", remedy)];
+    const remedy = 'Add [assets] with directory = "site", as in the repository\'s wrangler.toml.';
+    return [
+      warning("[assets]", "is missing, so there are no documents and no /openapi.json", remedy),
+    ];
   }
   if (assets.binding !== "ASSETS") {
-    const remedy = 'Add binding = "ASSETS", as in the repository\'s own file.';
-    return [error("[assets] binding", "is not ASSETS: most models embed no token ids", remedy)];
+    const remedy = 'Add binding = "ASSETS", as in the repository\'s wrangler.toml.';
+    return [
+      error("[assets] binding", "is not ASSETS, so most models can't embed token IDs", remedy),
+    ];
   }
   const first = assets.run_worker_first;
   const missing = WORKER_FIRST.filter((path) => !Array.isArray(first) || !first.includes(path));
   if (first === true || missing.length === 0) return [];
-  const remedy = "Add it, so that no asset is ever looked for before the API answers.";
+  const remedy =
+    "Add it, so that API requests reach the Worker before Cloudflare looks for an asset.";
   return [error("[assets] run_worker_first", `lacks ${missing.join(", ")}`, remedy)];
 }
 
@@ -81,7 +86,7 @@ function databaseFindings(settings: Settings): Finding[] {
       error(
         `${where} database_id`,
         id === "" ? "is not set" : "is a placeholder",
-        `npx wrangler d1 create ${name}${jurisdiction === null ? "" : ` --jurisdiction ${jurisdiction}`}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${env} --remote`,
+        `npx wrangler d1 create ${name}${jurisdiction === null ? "" : ` --jurisdiction ${jurisdiction}`}, and put the printed ID into ${OWN_FILE}. Then run npm run deploy:config and npx wrangler d1 migrations apply ${name} --env ${env} --remote`,
       ),
     ];
   }
@@ -91,8 +96,8 @@ function databaseFindings(settings: Settings): Finding[] {
   return sharing.map(([other]) =>
     error(
       `${where} database_id`,
-      `is also that of ${other}`,
-      "Each region has a database of its own: npx wrangler d1 list shows them.",
+      `is also the database of ${other}`,
+      "Each region needs its own database. npx wrangler d1 list shows them.",
     ),
   );
 }
@@ -108,10 +113,10 @@ function isPlaceholder(id: string): boolean {
 
 function dateFindings(config: Unstable_Config, today: number): Finding[] {
   const where = "compatibility_date";
-  const remedy = "Set it to a day that the tests have run with: npm test.";
+  const remedy = "Set it to a date for which npm test passes.";
   const date = config.compatibility_date ?? "";
   const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(date) : NaN;
-  if (Number.isNaN(day)) return [error(where, "is not a day", remedy)];
+  if (Number.isNaN(day)) return [error(where, "is not a date", remedy)];
   if (day > today) return [error(where, `${date} is in the future`, remedy)];
   const isOld = today - day > COMPATIBILITY_DAYS_MAX * DAY_MS;
   return isOld ? [warning(where, `${date} is more than a year old`, remedy)] : [];
@@ -141,8 +146,8 @@ function objectFindings(config: Unstable_Config): Finding[] {
         !made.has(name),
         error(
           "[[migrations]]",
-          `do not make ${name} with SQLite`,
-          `Add a step with a tag of its own: new_sqlite_classes = ["${name}"]. A class made without SQLite cannot be changed to it later.`,
+          `don't create ${name} with SQLite`,
+          `Add a migration with a new tag and new_sqlite_classes = ["${name}"]. A class created without SQLite can't use it later.`,
         ),
       ],
     );
@@ -162,7 +167,7 @@ function platformFindings(config: Unstable_Config): Finding[] {
         crons.length > 0,
         error(
           "triggers",
-          `lack the cron ${crons.join(" and ")}, so wallets, outboxes or payments are not swept`,
+          `lack the schedule ${crons.join(" and ")}, so sweeps of wallets, outboxes or payments don't run`,
           `Add crons = ${JSON.stringify(Object.values(CRON_SCHEDULES))}.`,
         ),
       ],
@@ -170,7 +175,7 @@ function platformFindings(config: Unstable_Config): Finding[] {
         version_metadata?.binding !== "CF_VERSION",
         warning(
           "version_metadata",
-          "does not bind CF_VERSION, so /healthz cannot say which version answers",
+          "does not bind CF_VERSION, so /healthz can't return the running version",
           'Add binding = "CF_VERSION".',
         ),
       ],

@@ -30,7 +30,7 @@ export function cloudflareReader(token: string | undefined): CloudflareReader | 
 }
 
 const BY_HAND =
-  "In the zone of each region's host: Security, Settings: Browser Integrity Check off, Bot Fight Mode off, no Under Attack mode. docs/deploy.md says how to except these hosts alone.";
+  "In the zone of each region's host, under Security > Settings, turn off Browser Integrity Check, Bot Fight Mode and Under Attack mode. docs/deploy.md explains how to exclude only these hosts.";
 
 /**
  * Reports zone settings that challenge programs, which would block the other region and all
@@ -47,7 +47,7 @@ export async function zoneFindings(
   const findings: Finding[] = [];
   for (const host of hosts) {
     const id = await zoneOf(host, read);
-    if (id === null) return [unread("the token reads no such zone")];
+    if (id === null) return [unread("the token can't read the zone")];
     findings.push(...(await settingsOf(host, (path) => read(`/zones/${id}${path}`), unread)));
   }
   return findings;
@@ -68,21 +68,21 @@ async function settingsOf(
     findings.push(
       warning(
         `zone of ${host}`,
-        "has Browser Integrity Check on, which challenges programs by their headers",
+        "has Browser Integrity Check on, which blocks programs because of their headers",
         BY_HAND,
       ),
     );
   }
   if (valueOf(level) === "under_attack") {
     findings.push(
-      error(`zone of ${host}`, "is in Under Attack mode: every program gets a challenge", BY_HAND),
+      error(`zone of ${host}`, "is in Under Attack mode, which blocks all programs", BY_HAND),
     );
   }
   if (isObject(bots) && bots["fight_mode"] === true) {
     findings.push(
       error(
         `zone of ${host}`,
-        "has Bot Fight Mode on, which challenges the other region and clients, and knows no exceptions",
+        "has Bot Fight Mode on, which blocks the other region and clients, without exceptions",
         BY_HAND,
       ),
     );

@@ -31,7 +31,7 @@ describe("the command deploy:check --live", () => {
 
   it("reports a different embeddings model as an error until the operator accepts the model", async () => {
     const change =
-      "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
+      "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small after the deploy";
     const refused = await live(EU_SECRETS);
     expect(refused.ready).toBe(false);
     expect(changed(refused)).toContain(`error ${change}`);
@@ -59,8 +59,8 @@ describe("the command deploy:check --live", () => {
 
   it("reports an error without a comparison for a wrong token, no response or another region", async () => {
     for (const [more, problem] of [
-      [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
-      [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
+      [{ running: { url: kept.region().adminUrl, token: CANARY } }, "responded with 401"],
+      [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not respond"],
       [{ env: "us" }, "is the address of eu, not of us"],
     ] as const) {
       const said = await live(EU_SECRETS, more);

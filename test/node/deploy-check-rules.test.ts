@@ -45,7 +45,7 @@ describe("deploy:check for a region that is ready", () => {
     const { findings } = await checked(files.write());
     const note = findings.find((one) => one.level === "note");
     expect(note).toMatchObject({ where: "KEY_SECRETS" });
-    expect(note?.remedy).toContain("a global key made in one region answers in the other");
+    expect(note?.remedy).toContain("a global key from one region works in the other");
   });
 });
 
@@ -73,24 +73,24 @@ describe("deploy:check for a region with an error", () => {
 describe("deploy:check for a region with a warning", () => {
   it.each([
     ["the sandbox", euVars('SANDBOX = "on"'), /SANDBOX is on/],
-    ["a misspelled var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
+    ["a misspelled var", euVars('MARKUP = "5"'), /MARKUP is a var that the Worker doesn't use/],
     ["no version", ['binding = "CF_VERSION"', 'binding = "VERSION"'], /does not bind CF_VERSION/],
-    ["no docs", [/\[assets\]\n.*\n.*\n/, ""], /\[assets\] is not there: no documents/],
-    ["no peer", [/, PEERS = '[^']*eu?[^']*'/, ""], /PEERS names no region/],
+    ["no docs", [/\[assets\]\n.*\n.*\n/, ""], /\[assets\] is missing, so there are no documents/],
+    ["no peer", [/, PEERS = '[^']*eu?[^']*'/, ""], /PEERS contains no region/],
     [
       "a provider whose secret is not set",
       euVars(provider('"secret":"OWN_KEY",')),
-      /PROVIDERS has "own", which is not live: OWN_KEY is not set/,
+      /PROVIDERS has "own", which is not used, because OWN_KEY is not set/,
     ],
     [
       "a provider over plain HTTP",
       euVars(`${provider("").replace("https://own", "HTTP://own")}, ${model()}`),
-      /PROVIDERS has "own" by http, where its key and every prompt can be read/,
+      /PROVIDERS has "own" with plain http, so others on the network can read/,
     ],
     [
       "an alias of an unavailable model",
       euVars(`${provider('"secret":"OPENAI_API_KEY",')}, ALIASES = '{"mine":"sandbox/echo"}'`),
-      /ALIASES has "mine" for "sandbox\/echo", which is not live/,
+      /ALIASES has "mine" for "sandbox\/echo", which is not sold here/,
     ],
     [
       "a model that residency excludes",
@@ -115,7 +115,7 @@ describe("deploy:check for a region with a warning", () => {
   it("warns if no model can be sold", async () => {
     const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
     expect(lines(warnings(report))).toEqual([
-      "providers are not live, so there is no real model to buy",
+      "providers have no keys, so only test models are sold",
     ]);
     expect(report.aliases.size).toBe(0);
   });
@@ -134,18 +134,18 @@ describe("deploy:check's checks of the payment settings", () => {
   const BOTH = [...EU_SECRETS, "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS"];
   it.each([
     ["both secrets and a tax setting", euVars('STRIPE_TAX = "on"'), BOTH, []],
-    ["no tax setting", null, BOTH, ["STRIPE_TAX is not said, so no tax is added to what is sold"]],
+    ["no tax setting", null, BOTH, ["STRIPE_TAX is not set, so no tax is added to purchases"]],
     [
       "webhook secrets only",
       null,
       [...EU_SECRETS, "STRIPE_WEBHOOK_SECRETS"],
-      ["STRIPE_WEBHOOK_SECRETS is set, and STRIPE_SECRET_KEY is not: no credits are sold"],
+      ["STRIPE_WEBHOOK_SECRETS is set, but STRIPE_SECRET_KEY is not, so no credits are sold"],
     ],
     [
       "a tax setting without payment secrets",
       euVars('STRIPE_TAX = "on"'),
       EU_SECRETS,
-      ["STRIPE_TAX is on, and STRIPE_SECRET_KEY is not set: no credits are sold"],
+      ["STRIPE_TAX is on, but STRIPE_SECRET_KEY is not set, so no credits are sold"],
     ],
   ] as const)("reports the expected findings: %s", async (_what, change, names, expected) => {
     const report = await checked(change === null ? files.write() : files.write(change), { names });
@@ -157,11 +157,11 @@ describe("deploy:check's checks of the payment settings", () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
-      "STRIPE_WEBHOOK_SECRETS is not set, and STRIPE_SECRET_KEY is",
+      "STRIPE_WEBHOOK_SECRETS is not set, but STRIPE_SECRET_KEY is",
     ]);
     const open = await checked(files.write(euVars('STRIPE_SECRET_KEY = "rk_live_0123456789"')));
     expect(lines(errors(open)).join()).toContain(
-      "STRIPE_SECRET_KEY is a secret, but stands among the vars",
+      "STRIPE_SECRET_KEY is a secret, but is in the vars",
     );
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });

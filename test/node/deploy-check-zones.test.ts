@@ -34,15 +34,15 @@ it.each([
   ["/zones/z1/settings/security_level", { value: "under_attack" }, /^error is in Under Attack/],
   ["/zones/z1/bot_management", { fight_mode: true }, /^error has Bot Fight Mode on/],
 ])("deploy:check reports %s: %j", async (path, value, words) => {
-  const said = await zone({ ...CALM, [path]: value });
-  expect(said).toHaveLength(1);
-  expect(said[0]).toMatch(words);
+  const findings = await zone({ ...CALM, [path]: value });
+  expect(findings).toHaveLength(1);
+  expect(findings[0]).toMatch(words);
 });
 
 it("deploy:check reports the zone settings that the token can't read", async () => {
   expect(await zone({ ...CALM, "/zones/z1/bot_management": null })).toEqual([
     expect.stringMatching(/^note of eu\.gateway\.test could not be read \(Bot Fight Mode:/),
   ]);
-  expect(await zone({})).toEqual([expect.stringMatching(/^note .*no such zone/)]);
+  expect(await zone({})).toEqual([expect.stringMatching(/^note .*can't read the zone/)]);
   expect(await zone(null)).toEqual([expect.stringMatching(/^note .*CLOUDFLARE_API_TOKEN/)]);
 });

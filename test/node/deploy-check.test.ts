@@ -75,7 +75,7 @@ describe("the exit code of deploy:check", () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
-    for (const what of ["database_id is a placeholder", "routes name", "PEERS names"]) {
+    for (const what of ["database_id is a placeholder", "routes contain", "PEERS contains"]) {
       expect(said).toContain(what);
     }
     expect(said).toContain("3 errors, ");
@@ -96,7 +96,9 @@ describe("the exit code of deploy:check", () => {
   it("equals 0 for --help, which lists the exit codes", async () => {
     const { code, said } = await run(["--help"]);
     expect(code).toBe(0);
-    expect(said).toContain("Ends with 0; 1 when something must be put right first; 2");
+    expect(said).toContain(
+      "Exits with 0 if the region is ready, 1 if something must be fixed, or 2",
+    );
   });
 });
 
@@ -119,7 +121,7 @@ describe("the list of secrets in deploy:check", () => {
       expect(level).toBe("error");
       expect(remedy).toContain(`npx wrangler secret put ${where} --env eu`);
     }
-    expect(missing[1]?.remedy).toContain("the value that PEER_IN_EU has in us");
+    expect(missing[1]?.remedy).toContain("the value of PEER_IN_EU in us");
     expect(said.findings).toContainEqual(
       expect.objectContaining({ level: "note", where: "PEER_IN_US_NEXT" }),
     );
@@ -149,9 +151,9 @@ describe("the list of secrets in deploy:check", () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
-    expect(said).toContain("secrets cannot be listed: Cloudflare could not be asked.");
+    expect(said).toContain("secrets could not be listed, because Cloudflare could not be called.");
     expect(said).toContain(
-      `(as if these were set, which nobody could say: ${PROVIDER_SECRETS.join(", ")})`,
+      `(This assumes that these secrets are set: ${PROVIDER_SECRETS.join(", ")})`,
     );
   });
 });

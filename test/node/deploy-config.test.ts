@@ -107,7 +107,7 @@ it("deploy:check accepts a single region and its staging environment without lin
   writeFileSync(merged, mergedText(place) ?? "");
   const { findings } = await checked(merged, { env: "eu-staging", names });
   expect(findings.filter(({ level }) => level === "error")).toMatchObject([
-    { problem: "is also that of eu" },
+    { problem: "is also the database of eu" },
   ]);
   removeDirectory(place);
 });

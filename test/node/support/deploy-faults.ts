@@ -13,7 +13,7 @@ export const FAULTS: readonly (readonly [
   RegExp,
 ])[] = [
   [
-    "an asset that may answer for the API",
+    "an asset that can replace an API route",
     [['  "/v1/*",\n', ""]],
     /\[assets\] run_worker_first lacks \/v1\/\*/,
   ],
@@ -23,52 +23,52 @@ export const FAULTS: readonly (readonly [
     /database_id is a placeholder/,
   ],
   [
-    "a database_id that is none",
+    "a database_id that isn't a UUID",
     [["3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71", "the id"]],
     /database_id is a placeholder/,
   ],
   [
     "the other region's database",
     [["3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71", "9c1d7e5b-2f4a-4b68-8e30-1a5c7d9f3b26"]],
-    /database_id is also that of us/,
+    /database_id is also the database of us/,
   ],
   ["no database", [['binding = "DB"', 'binding = "BOOK"']], /no database with the binding DB/],
   [
     "an example among the routes",
     [['pattern = "eu.gateway.test"', 'pattern = "eu.example.com"']],
-    /routes name eu\.example\.com, an example/,
+    /routes contain eu\.example\.com, which is an example/,
   ],
   [
     "no routes",
     [['routes = [{ pattern = "eu.gateway.test", custom_domain = true }]', "routes = []"]],
-    /routes name no address/,
+    /routes contain no address/,
   ],
   [
-    "a route that is no custom domain",
+    "a route that isn't a custom domain",
     [
       [
         '{ pattern = "eu.gateway.test", custom_domain = true }',
         '{ pattern = "eu.gateway.test/*", zone_name = "gateway.test" }',
       ],
     ],
-    /eu\.gateway\.test, which is no custom domain/,
+    /eu\.gateway\.test, which is not a custom domain/,
   ],
-  ["a REGION of the other", [['REGION = "eu"', 'REGION = "us"']], /REGION is not eu/],
+  ["the other region's REGION", [['REGION = "eu"', 'REGION = "us"']], /REGION is not eu/],
   ["no JURISDICTION", [['JURISDICTION = "eu", ', ""]], /JURISDICTION is not eu/],
   [
-    "a JURISDICTION of the other",
+    "the other region's JURISDICTION",
     [['JURISDICTION = "eu"', 'JURISDICTION = "us"']],
     /JURISDICTION is not eu/,
   ],
   [
     "an example among PEERS",
     [["https://us.gateway.test", "https://us.turnpike.example.com"]],
-    /PEERS names us\.turnpike\.example\.com, an example/,
+    /PEERS contains us\.turnpike\.example\.com, which is an example/,
   ],
   [
-    "a peer where it does not answer",
+    "a peer at an address that its routes lack",
     [["https://us.gateway.test", "https://usa.gateway.test"]],
-    /us answers on usa\.gateway\.test, but its routes do not name it/,
+    /has usa\.gateway\.test for us, but the routes of us don't contain it/,
   ],
   ["a peer over http", [["https://us.", "http://us."]], /PEERS must name https URLs/],
   [
@@ -76,9 +76,9 @@ export const FAULTS: readonly (readonly [
     [["https://us.gateway.test", "https://us.gateway.test/v1"]],
     /PEERS must name origins/,
   ],
-  ["PEERS that are no JSON", [['\'[{"region":"us"', '\'[{region:"us"']], /PEERS is not valid JSON/],
-  ["a date to come", [["2026-11-02", "2026-11-22"]], /2026-11-22 is in the future/],
-  ["no date", [[/^compatibility_date.*$/m, ""]], /compatibility_date is not a day/],
+  ["PEERS that aren't JSON", [['\'[{"region":"us"', '\'[{region:"us"']], /PEERS is not valid JSON/],
+  ["a future date", [["2026-11-02", "2026-11-22"]], /2026-11-22 is in the future/],
+  ["no date", [[/^compatibility_date.*$/m, ""]], /compatibility_date is not a date/],
   ["a missing flag", [['"enable_request_signal", ', ""]], /lack enable_request_signal/],
   [
     "another missing flag",
@@ -86,9 +86,9 @@ export const FAULTS: readonly (readonly [
     /lack global_fetch_strictly_public/,
   ],
   [
-    "a cron that is missing",
+    "a missing cron schedule",
     [['crons = ["0 * * * *", "*/3 * * * *", "* * * * *"]', 'crons = ["0 * * * *", "* * * * *"]']],
-    /triggers lack the cron \*\/3 \* \* \* \*/,
+    /triggers lack the schedule \*\/3 \* \* \* \*/,
   ],
   [
     "an object that is not bound",
@@ -101,28 +101,32 @@ export const FAULTS: readonly (readonly [
     /do not bind RegionOutbox as REGION_OUTBOX/,
   ],
   [
-    "a class that no migration makes",
+    "a class that no migration creates",
     [['  "RegionOutbox",\n', ""]],
-    /do not make RegionOutbox with SQLite/,
+    /don't create RegionOutbox with SQLite/,
   ],
   [
     "a class that a migration deletes",
     [
       [
-        "# Nothing below",
-        '[[migrations]]\ntag = "v2"\ndeleted_classes = ["Wallet"]\n# Nothing below',
+        "# Each env below",
+        '[[migrations]]\ntag = "v2"\ndeleted_classes = ["Wallet"]\n# Each env below',
       ],
     ],
-    /do not make Wallet with SQLite/,
+    /don't create Wallet with SQLite/,
   ],
-  ["a number that is no text", [euVars("MARKUP_PERCENT = 5")], /MARKUP_PERCENT is no text/],
+  [
+    "a number instead of a string",
+    [euVars("MARKUP_PERCENT = 5")],
+    /MARKUP_PERCENT is not a string/,
+  ],
   [
     "a number out of range",
     [euVars('MARKUP_PERCENT = "-1"')],
     /MARKUP_PERCENT must be a whole number/,
   ],
   ["holds shorter than requests", [euVars('HOLD_TTL_S = "60"')], /HOLD_TTL_S must be longer/],
-  ["a residency of its own", [euVars('RESIDENCY = "loose"')], /RESIDENCY must be one of/],
+  ["an unknown residency", [euVars('RESIDENCY = "loose"')], /RESIDENCY must be one of/],
   [
     "a provider without regions",
     [euVars(`PROVIDERS = '[{"id":"a","base_url":"https://a.test"}]'`)],
@@ -163,7 +167,7 @@ export const FAULTS: readonly (readonly [
   [
     "a secret among the vars",
     [euVars('PEER_IN_US_NEXT = "a-secret-of-more-than-32-characters"')],
-    /PEER_IN_US_NEXT is a secret, but stands among the vars/,
+    /PEER_IN_US_NEXT is a secret, but is in the vars/,
   ],
   [
     "a provider's key among the vars",
@@ -171,8 +175,8 @@ export const FAULTS: readonly (readonly [
     /OPENAI_API_KEY is a secret/,
   ],
   [
-    "a secret that is no name",
+    "a secret that isn't a name",
     [euVars(provider('"secret":"sk-1",'))],
-    /PROVIDERS has "own" with a secret that is no name/,
+    /PROVIDERS has "own" with a secret that isn't a name/,
   ],
 ];
