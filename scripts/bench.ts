@@ -3,8 +3,8 @@
 import { InvalidArgumentError, Option } from "commander";
 import { wholeNumber } from "./admin/arguments.ts";
 import { measureAgainst } from "./bench/against.ts";
-import { OTHERS } from "./bench/beside.ts";
-import type { OtherGateway } from "./bench/beside.ts";
+import { OTHERS } from "./bench/other-gateways.ts";
+import type { OtherGateway } from "./bench/other-gateways.ts";
 import { measureCosts } from "./bench/costs.ts";
 import { mark, progress, table } from "./bench/figure.ts";
 import type { Report } from "./bench/figure.ts";
@@ -128,6 +128,6 @@ function listOf(flags: string, what: string, all: readonly string[]): Option {
   return new Option(flags, `${what}: some of ${all.join(", ")}`).argParser((text) => {
     const some = text.split(",").map((word) => all.find((one) => one === word));
     if (!some.includes(undefined)) return [...new Set(some)];
-    throw new InvalidArgumentError(`It takes some of these with commas: ${all.join(", ")}.`);
+    throw new InvalidArgumentError(`It must be a comma-separated list of ${all.join(", ")}.`);
   });
 }

@@ -7,17 +7,17 @@ const FIRST = FIRST_REGION.toUpperCase();
 
 export const HELP = `npm start
 
-Runs the regions of the gateway on this machine, with an organization to try in each.
+Runs the regions of the gateway on this machine, each with an organization to try.
 
-  npm start -- --demo     also an organization of 90 days in the ${FIRST}, to look at in the console
-  npm start -- --clean    forget the state (organizations, keys, balances) and start anew
-  npm start -- --help     this text
+  npm start -- --demo     also create an organization with 90 days of usage in the ${FIRST}, to see in the console
+  npm start -- --clean    delete the state (organizations, keys, balances) and start again
+  npm start -- --help     show this text
 
 Environment:
-  ${REGION_NAMES.map(portVariable).join(", ").padEnd(22)}  ports, default 8787 and those after it
-  DEV_DIR                 folder of the state, default .dev, or one in it for each choice of ports
-  OPENAI_API_KEY, ...     keys of real providers; MODELS, PROVIDERS, ALIASES add upstreams and models.
-                          All of them may stand in .dev.vars instead.
+  ${REGION_NAMES.map(portVariable).join(", ").padEnd(22)}  ports (default: 8787 and the following ones)
+  DEV_DIR                 folder of the state (default: .dev, or a folder in it for other ports)
+  OPENAI_API_KEY, ...     keys of real providers. MODELS, PROVIDERS and ALIASES add providers and models.
+                          You can also set all of these in .dev.vars.
 `;
 
 const consoleAt = (url: string, key: string): string =>
@@ -43,7 +43,7 @@ export function welcome(
   const whose = showcase === null ? `the ${FIRST}'s organization` : "the organization of 90 days";
   return [
     ...REGION_NAMES.map((region) => regionWords(region.toUpperCase(), demo[region])),
-    `Each organization began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
+    `Each organization began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean deletes it).`,
     "Operate them with: npm run -s admin -- --help",
     `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
     `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,
@@ -54,7 +54,7 @@ export function welcome(
         ]),
     ...(payments === null
       ? []
-      : [`Credits are bought in the console; refund or dispute them here: ${payments.pages}/`]),
+      : [`Buy credits in the console. Refund or dispute them here: ${payments.pages}/`]),
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

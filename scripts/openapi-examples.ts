@@ -117,7 +117,7 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });
-  const said = { model: "smart", messages };
+  const chatBody = { model: "smart", messages };
   await ask("PATCH /v1/orgs/{org_id}/settings", {
     fill: [org],
     body: { low_balance_threshold_dollars: 30, keep_responses_hours: 24 },
@@ -127,8 +127,8 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/responses/{id}", { fill });
   await ask("GET /v1/responses/{id}/input_items", { fill });
   await ask("DELETE /v1/responses/{id}", { fill });
-  await ask("POST /v1/messages", { body: { ...said, max_tokens: 64 } });
-  await ask("POST /v1/messages/count_tokens", { body: said });
+  await ask("POST /v1/messages", { body: { ...chatBody, max_tokens: 64 } });
+  await ask("POST /v1/messages/count_tokens", { body: chatBody });
   await ask("GET /v1/models");
   await ask("GET /v1/models/{id}", { fill: ["smart"] });
   await ask("GET /v1/models/{id}/endpoints", { fill: ["sandbox/echo"] });

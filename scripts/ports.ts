@@ -21,9 +21,7 @@ export async function freePort(): Promise<number> {
     given.add(port);
     if ((await isReserved(port)) && !(await isPortInUse(port))) return port;
   }
-  throw new Error(
-    `no free loopback port among ${TRIES_MAX} tried from ${PORTS.from} to ${PORTS.to}`,
-  );
+  throw new Error(`no free loopback port: tried ${TRIES_MAX} from ${PORTS.from} to ${PORTS.to}`);
 }
 
 /**

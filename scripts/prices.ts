@@ -13,16 +13,13 @@ type Options = { readonly olderThan: number; readonly json?: true; readonly stri
 await runProgram((given) => {
   const options = program().parse(given, { from: "user" }).opts<Options>();
   const routes = pricedRoutes(Date.now(), options.olderThan);
-  const said = options.json === true ? jsonOfPrices(routes) : tableOfPrices(routes);
-  process.stdout.write(`${said}\n`);
+  const output = options.json === true ? jsonOfPrices(routes) : tableOfPrices(routes);
+  process.stdout.write(`${output}\n`);
   return options.strict === true && routes.some(({ stale }) => stale) ? STALE : 0;
 });
 
 function program(): Command {
-  return programOf(
-    "prices",
-    "Lists the built-in models' prices and the days on which they were looked up.",
-  )
+  return programOf("prices", "Lists the built-in models' prices and the day when each was checked.")
     .option(
       "--older-than <days>",
       "days after which a price is stale",
@@ -34,10 +31,10 @@ function program(): Command {
     .addHelpText(
       "after",
       `
-A price is stale too when the day is over until which its provider announced it, or the model.
-They are list prices: what customers pay has the uplift of regional hosts and MARKUP_PERCENT on top.
+A price is also stale after the last day for which the provider announced the price or the model.
+These are list prices. Customers also pay the surcharge of regional hosts and MARKUP_PERCENT.
 
-Ends with 0; with --strict 1 when a price is stale; 2 when it was called wrongly.
+Exits with 0, with 1 if --strict finds a stale price, or with 2 for wrong usage.
 
 Examples:
   npm run -s prices

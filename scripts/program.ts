@@ -35,6 +35,6 @@ export async function endOf<T>(
 export function programOf(name: string, description: string): Command {
   return new Command(`npm run -s ${name} --`)
     .description(description)
-    .showHelpAfterError("(--help says more)")
+    .showHelpAfterError("(for help: --help)")
     .exitOverride();
 }

@@ -38,12 +38,12 @@ async function checkProvider(provider: string, options: Options): Promise<number
   const { chat, embeddings, region } = subject;
   if (chat === null && embeddings === null) {
     process.stderr.write(
-      `error: no model has a route to ${printable(provider)}: name one in MODELS.\n`,
+      `error: no model has a route to ${printable(provider)}. Add one to MODELS.\n`,
     );
     return FAILED;
   }
   const models = [chat?.model, embeddings?.model].filter((id) => id !== undefined).join(", ");
-  process.stderr.write(`${provider} as region ${region} calls it: ${models}\n`);
+  process.stderr.write(`Calling ${provider} as region ${region}: ${models}\n`);
   const recorder = recordFetch(subject.secrets);
   const findings: Finding[] = [];
   const tell = (finding: Finding): void => {
@@ -60,7 +60,7 @@ async function checkProvider(provider: string, options: Options): Promise<number
   if (options.json === true) {
     process.stdout.write(`${JSON.stringify({ provider, region, findings, diagnosis })}\n`);
   } else {
-    const wrong = diagnosis && `\nWhat is wrong is the ${diagnosis.wrong}. ${diagnosis.say}\n`;
+    const wrong = diagnosis && `\nCause: the ${diagnosis.wrong}. ${diagnosis.say}\n`;
     if (wrong !== null) process.stdout.write(recorder.clean(wrong));
     process.stdout.write(`\n${findings.length - failed} passed, ${failed} failed\n`);
   }
@@ -88,17 +88,17 @@ function say({ name, note, problem, raw }: Finding, always: boolean): void {
 
 function wordsOfMissing(provider: string, { missing, known }: Missing): string {
   if (missing.length === 0) {
-    return `error: no provider "${printable(provider)}". Known: ${known.join(", ")}, and the ids of your PROVIDERS.`;
+    return `error: no provider "${printable(provider)}". Known: ${known.join(", ")}, and the IDs in your PROVIDERS.`;
   }
-  return `error: ${provider} needs ${missing.join(" and ")} in the environment, as the region has it.`;
+  return `error: ${provider} needs ${missing.join(" and ")} in the environment, with the region's value.`;
 }
 
 function providerCheck(): Command {
   return programOf(
     "provider-check",
-    "Asks a provider, with your own key, for a chat, a stream, tools, JSON, embeddings and errors,\nand compares each answer with what this Worker's adapter expects. Costs a fraction of a cent.",
+    "Calls a provider with your own key (chat, stream, tools, JSON, embeddings, errors), and checks\nthat the gateway's adapter understands each response. Costs a fraction of a cent.",
   )
-    .argument("<provider>", "its id, e.g. openai, anthropic, bedrock")
+    .argument("<provider>", "its ID, such as openai, anthropic or bedrock")
     .addOption(
       new Option("--region <region>", "the region whose host is called").choices(REGION_NAMES),
     )
@@ -112,11 +112,11 @@ function providerCheck(): Command {
     .addHelpText(
       "after",
       `
-Environment: the provider's own variables, as wrangler secret would set them (OPENAI_API_KEY, ...);
-PROVIDERS and MODELS for upstreams of your own. Keys are never printed.
-workers-ai has no key of its own: CLOUDFLARE_ACCOUNT_ID and CLOUDFLARE_API_TOKEN stand for its binding.
+Environment: the provider's variables, with the same names as its secrets (OPENAI_API_KEY, ...).
+For your own providers, also PROVIDERS and MODELS. Keys are never printed.
+workers-ai has no key. CLOUDFLARE_ACCOUNT_ID and CLOUDFLARE_API_TOKEN replace its binding.
 
-Ends with 0; 1 when a check failed or a variable is missing; 2 when it was called wrongly.
+Exits with 0 on success, 1 if a check fails or a variable is missing, or 2 for wrong usage.
 
 Examples:
   OPENAI_API_KEY=... npm run -s provider-check -- openai

@@ -20,8 +20,8 @@ await runProgram(async (given) => {
     .option("--rate <n>", "requests per second without storms", numberIn(5, 500), 60)
     .option("--seed <n>", "seed of the plan; by default random, and printed", numberIn(0, 1e15))
     .parse(given, { from: "user" });
-  type Wishes = { readonly minutes: number; readonly rate: number; readonly seed?: number };
-  const { minutes, rate, seed = Math.floor(Math.random() * 1e9) } = program.opts<Wishes>();
+  type SoakOptions = { readonly minutes: number; readonly rate: number; readonly seed?: number };
+  const { minutes, rate, seed = Math.floor(Math.random() * 1e9) } = program.opts<SoakOptions>();
   const stop = new AbortController();
   const started = (): void => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -35,8 +35,8 @@ await runProgram(async (given) => {
   // The soak loads slowly, so help and wrong usage don't import it.
   const { soak } = await import("../test/soak/run.ts");
   const { exitCodeOf, textOf } = await import("../test/soak/report.ts");
-  const wish = { minutes, rate, seed: Math.floor(seed), progress, started };
-  const report = await soak(wish, stop.signal);
+  const options = { minutes, rate, seed: Math.floor(seed), progress, started };
+  const report = await soak(options, stop.signal);
   if (report === null) {
     progress("stopped early: nothing was checked");
     process.exit(130); // timers would keep the process running

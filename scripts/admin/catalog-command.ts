@@ -38,7 +38,7 @@ A missing model may be renamed, redirected or not enabled for your account.
 Environment: the providers' own keys (${PROVIDER_LISTS.map(({ secret }) => secret).join(", ")}).
 Providers without a key are not checked. Only Together and xAI list prices. Bedrock and others have no list here.
 
-Ends with 0; 1 when there is a finding or a list can't be read; 2 when it was called wrongly.`,
+Exits with 0 if there are no findings, 1 if there are findings or a list can't be read, or 2 for wrong usage.`,
     );
   examples(check, "catalog check", "catalog check --provider openai --days 90 --json");
   check.action(async () => {

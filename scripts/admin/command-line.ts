@@ -74,11 +74,11 @@ export function program(): Command {
     `
 Environment:
   TURNPIKE_URL           the region's address
-  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN; only here, never an argument
+  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN; never pass it as an argument
   TURNPIKE_PROBE_KEY     a global key of the region, which pays for health --probe
   DEV_DIR                where npm start keeps its state, for --local (default .dev)
 
-Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.`,
+Exits with 0 on success, 1 if the region rejects the call or can't be reached, or 2 for wrong usage.`,
   );
   return examples(admin, "orgs list --local eu", "health --url https://eu.example.com");
 }

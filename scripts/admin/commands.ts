@@ -103,8 +103,8 @@ key           {key.key}`,
     outputText: ({ organizations }) => {
       const listed = organizations as readonly JsonRecord[];
       const hasBalances = listed.some((one) => "credits_micro" in one);
-      const standing = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
-      return table(listed, `slug, name, status, ${standing}id`);
+      const balanceColumns = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
+      return table(listed, `slug, name, status, ${balanceColumns}id`);
     },
   },
   {

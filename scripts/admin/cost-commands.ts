@@ -186,7 +186,7 @@ function addRerate(program: Command): void {
     const price = Object.fromEntries(
       given.filter(([, text]) => text !== undefined).map(([name, text]) => [name, Number(text)]),
     );
-    const asked = {
+    const correction = {
       id,
       model,
       from,
@@ -194,11 +194,13 @@ function addRerate(program: Command): void {
       price,
       ...(organization !== undefined && { organization }),
     };
-    const preview = await readRerate(session, { ...asked, dry_run: true });
-    await noteEarlier(session, asked, preview.organizations);
+    const preview = await readRerate(session, { ...correction, dry_run: true });
+    await noteEarlier(session, correction, preview.organizations);
     const isCredited = options.yes === true;
     if (isCredited) requireTotalAtMost(preview.total_micro, options.atMost);
-    const answer = isCredited ? await readRerate(session, { ...asked, dry_run: false }) : preview;
+    const answer = isCredited
+      ? await readRerate(session, { ...correction, dry_run: false })
+      : preview;
     printResult(session, answer, () =>
       table(answer.organizations, "organization, >requests, >credit_micro dollars, result"),
     );

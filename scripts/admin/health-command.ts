@@ -43,7 +43,7 @@ function healthWords(health: AdminAnswer<"GET /health">, probes: readonly Probe[
     ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,
   );
   const open = wallets.asked - wallets.unavailable.length;
-  const standing = {
+  const summary = {
     region,
     version,
     database: book ? "available" : "unavailable",
@@ -53,7 +53,7 @@ function healthWords(health: AdminAnswer<"GET /health">, probes: readonly Probe[
       .join(", "),
     outboxes: `${outboxes.length - busy.length} of ${outboxes.length} empty`,
   };
-  const parts = [fields(standing)];
+  const parts = [fields(summary)];
   if (busy.length > 0) {
     parts.push(table(busy, "name outbox, >waiting, >dead, >parked, >oldest_ms"));
   }

@@ -96,14 +96,14 @@ export function flagOf(name: string): string {
 export function addParameter(
   command: Command,
   parameter: Parameter,
-  asked: CommandFields & { readonly isChange: boolean },
+  fields: CommandFields & { readonly isChange: boolean },
 ): () => unknown {
   const { name, isRequired } = parameter;
   if (name.endsWith("_micro")) return addAmount(command);
-  const kind = kindOf(parameter, asked.isChange);
-  const text = helpOf(asked.help?.[name] ?? HELP[name], parameter, kind);
+  const kind = kindOf(parameter, fields.isChange);
+  const text = helpOf(fields.help?.[name] ?? HELP[name], parameter, kind);
   const parse = parserOf(parameter, kind);
-  if (isArgument(parameter, asked)) {
+  if (isArgument(parameter, fields)) {
     const at = command.registeredArguments.length;
     const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
     const argument = new Argument(`<${word}>`, text);

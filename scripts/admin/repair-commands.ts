@@ -37,16 +37,16 @@ function addReconcile(program: Command): void {
     if (org === undefined) return reconcileAll(session);
     const answer = await reconcileOne(session, org, org);
     printResult(session, answer, () => {
-      const standing = fields(answer, STANDING);
+      const summary = fields(answer, SUMMARY);
       return isEqual(answer)
-        ? `${standing}\n\nNo differences.`
-        : `${standing}\n\n${differenceTable([{ slug: org, ...answer }])}`;
+        ? `${summary}\n\nNo differences.`
+        : `${summary}\n\n${differenceTable([{ slug: org, ...answer }])}`;
     });
     if (!isEqual(answer)) setFailed();
   });
 }
 
-const STANDING = "credits_micro, held_micro, open_holds";
+const SUMMARY = "credits_micro, held_micro, open_holds";
 
 type Reconciliation = AdminAnswer<"POST /orgs/{id}/reconcile">;
 type Compared = Reconciliation & { readonly slug: string };

@@ -62,7 +62,7 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
   return {
     figures: againstFigures({ pairs, counted, others: busiest }, commit),
     more: { commit, rounds: pairs },
-    how: `${rounds} rounds, both gateways in turn, there and back, begun anew every ${ROUNDS_OF_START}; a ratio is the median of the rounds' own.`,
+    how: `${rounds} rounds, both gateways in alternating order, restarted every ${ROUNDS_OF_START}. A ratio is the median of the rounds' ratios.`,
   };
 }
 

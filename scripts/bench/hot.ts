@@ -98,8 +98,8 @@ async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> 
   const slugs = Array.from({ length: OTHERS }, (_, i) => `other-${i}`);
   const ofOthers = (await Promise.all(slugs.map((slug) => open(1, slug)))).flat();
   const target = targetOf("home", [home], await open(HOT_KEYS, "hot"));
-  const asked = targetOf("home", [home], ofOthers);
-  const others = { target: asked, rate: OTHERS, ask: OTHER_STREAM };
+  const othersTarget = targetOf("home", [home], ofOthers);
+  const others = { target: othersTarget, rate: OTHERS, ask: OTHER_STREAM };
   const hot = HOT_STREAMS.map((ask) => ({ target, rate: HOT_RATE, ask }));
   progress("warming up");
   await runOnce(home.pid, others, hot.slice(0, 1), 1);

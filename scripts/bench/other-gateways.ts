@@ -146,7 +146,7 @@ export async function startOther(stage: Stage, other: OtherGateway): Promise<Tar
   } catch (error) {
     progress("");
     const why = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
-    process.stderr.write(`goes on without ${other}: ${why}\n`);
+    process.stderr.write(`continuing without ${other}: ${why}\n`);
     return null;
   }
 }
@@ -237,10 +237,10 @@ async function waitUntilReady(target: Target, child: ChildProcess): Promise<void
       await sleep(LOOK_MS);
       outcome = await attempt(target, asked);
     }
-    if (hasEnded(child)) throw new Error("it ended before it answered");
+    if (hasEnded(child)) throw new Error("it ended before it responded");
     if (outcome.status !== 200 || !outcome.isWhole) {
       const tail = outcome.tail.replaceAll("\n", " ");
-      throw new Error(`its answer to a ${kind} request is ${outcome.status} ${tail}`);
+      throw new Error(`it responded to a ${kind} request with ${outcome.status} ${tail}`);
     }
   }
 }

@@ -62,7 +62,7 @@ export function findingOf(
   const figures = [...seen.flatMap((one) => one.figures), ["tests", tests] as const];
   const filled = words.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
     const values = figures.filter(([one]) => one === name).map(([, value]) => value);
-    if (values.length === 0) throw new Error(`nothing said ${name}`);
+    if (values.length === 0) throw new Error(`no test reported ${name}`);
     return written(values.reduce((all, one) => all + one, 0));
   });
   const isBad = seen.some(({ isMissed }) => isMissed);
@@ -146,12 +146,12 @@ function runProgramText(
     const program = spawn(command, words, { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });
     const end = (): void => void program.kill();
     process.once("exit", end);
-    let said = "";
-    program.stdout.setEncoding("utf8").on("data", (part: string) => (said += part));
+    let output = "";
+    program.stdout.setEncoding("utf8").on("data", (part: string) => (output += part));
     program.on("error", reject);
     program.on("close", () => {
       process.off("exit", end);
-      resolve(said);
+      resolve(output);
     });
   });
 }

@@ -24,9 +24,9 @@ export function withMeasured(
   const lines = ROWS.map(({ figure, target }, i) => {
     const number = i + 1;
     const line = table.split("\n").find((one) => one.startsWith(`| ${number} `)) ?? "";
-    const [, , , said = "not measured yet", , day = "", of = ""] = line.split(/ *\| */);
+    const [, , , value = "not measured yet", , day = "", of = ""] = line.split(/ *\| */);
     const found = measured.get(number);
-    const [cell, on, from] = found === undefined ? [said, day, of] : [cellOf(found), date, commit];
+    const [cell, on, from] = found === undefined ? [value, day, of] : [cellOf(found), date, commit];
     return [String(number), figure, cell, target, on, from];
   });
   const rule = TITLES.map(() => "---");

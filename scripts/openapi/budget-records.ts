@@ -3,7 +3,7 @@ import { BUDGET_SCOPES } from "../../src/shared/budgets.ts";
 import { dollars, record, time } from "./fields.ts";
 
 const budgetFields = {
-  id: z.string().describe("Stays while unit, window and models stay."),
+  id: z.string().describe("Stays the same as long as the unit, window and models do."),
   limit_dollars: dollars.optional(),
   limit_tokens: z.int().optional().describe("Prompt and output tokens."),
   limit_requests: z.int().optional(),

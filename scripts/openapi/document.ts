@@ -28,13 +28,14 @@ export function openApiDocument(examples: Examples): Json {
     info: {
       title: "Turnpike",
       version: "1",
-      summary: "A model gateway that speaks OpenAI's API and takes prepaid credits.",
+      summary:
+        "A model gateway with prepaid credits that is compatible with OpenAI's and Anthropic's APIs.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/", description: "The region that serves this document." }],
     tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({
       name,
-      description: `The task ${name}.`,
+      description: `Operations of the task ${name}.`,
     })),
     paths,
     components: {
@@ -47,13 +48,14 @@ export function openApiDocument(examples: Examples): Json {
           type: "apiKey",
           in: "header",
           name: "x-api-key",
-          description: "A key as Anthropic's clients send it.",
+          description: "A key in the header that Anthropic's clients use.",
         },
         session: {
           type: "apiKey",
           in: "cookie",
           name: "__Host-turnpike-eu",
-          description: "A session of the console, `-us` in the US; its page alone may send it.",
+          description:
+            "A session of the console, with `-us` in the US. Only the console's page can send it.",
         },
         operator: { type: "http", scheme: "bearer", description: "The region's `ADMIN_TOKEN`." },
       },
@@ -84,7 +86,7 @@ function operationObject(
     operationId: operationIdOf(operation),
     tags: [tag],
     summary,
-    description: [description, `Who may: ${roles}.`].filter(Boolean).join("\n\n"),
+    description: [description, `Allowed: ${roles}.`].filter(Boolean).join("\n\n"),
     security: SECURITY[tag] ?? [{ key: [] }, { apiKey: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {

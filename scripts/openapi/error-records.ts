@@ -19,7 +19,7 @@ const numbers = {
     .optional()
     .describe("The owner of the budget, policy or pause."),
   budget_id: z.string().optional(),
-  window: z.string().optional().describe("The budget's time."),
+  window: z.string().optional().describe("The budget's window."),
   limit_micro: micros.optional(),
   limit_tokens: count,
   left_tokens: count,
@@ -35,7 +35,7 @@ const numbers = {
   pause_id: z.string().optional(),
   reason: z.string().optional().describe("The reason of the pause."),
   until: time.optional().describe("The end of the pause."),
-  policy_field: z.enum(POLICY_FIELDS).optional().describe("The list that allows no route."),
+  policy_field: z.enum(POLICY_FIELDS).optional().describe("The policy list that allows no route."),
   cost_micro: micros.optional().describe("Amount charged despite the error."),
 };
 export const errorObject = record("ErrorObject", {

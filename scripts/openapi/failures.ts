@@ -162,7 +162,7 @@ export function documentedFailures(
   const dialects = dialectsOf(path);
   return [...new Set(anchors)].flatMap((anchor) => {
     const samples = byAnchor.get(anchor);
-    if (samples === undefined) throw new Error(`no failure is told as ${anchor}`);
+    if (samples === undefined) throw new Error(`no failure has the anchor ${anchor}`);
     const all: readonly Failure[] = isPaid
       ? [...samples, ...samples.map((sample) => ({ ...sample, charged: CHARGED }))]
       : samples;

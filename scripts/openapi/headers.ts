@@ -11,46 +11,50 @@ const whole = (description: string): Described => ({
   description,
   schema: { type: "integer", minimum: 0 },
 });
-const LEFT = "Of the key's limit in any 60 seconds.";
-const RESET = text("When the whole limit is there again.", "^(?:\\d+m)?\\d+s$");
+const LEFT = "The remaining part of the key's limit in any 60 seconds.";
+const RESET = text("Time until the whole limit is available again.", "^(?:\\d+m)?\\d+s$");
 
 /** Response headers for clients, as components of the document. */
 export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
-  "x-request-id": text("The request's id, for support and for GET /v1/generations/{id}."),
-  "request-id": text("The same as `x-request-id`, as Anthropic's clients read it."),
-  "openai-organization": text("The id of the key's organization."),
-  "x-ratelimit-limit-requests": whole("The key's requests a minute."),
+  "x-request-id": text("The request's ID, for support and for GET /v1/generations/{id}."),
+  "request-id": text("The same as `x-request-id`, under the name that Anthropic's clients read."),
+  "openai-organization": text("The ID of the key's organization."),
+  "x-ratelimit-limit-requests": whole("The key's limit of requests per minute."),
   "x-ratelimit-remaining-requests": whole(LEFT),
   "x-ratelimit-reset-requests": RESET,
-  "x-ratelimit-limit-tokens": whole("The key's tokens a minute, where it has such a limit."),
+  "x-ratelimit-limit-tokens": whole("The key's limit of tokens per minute, if it has one."),
   "x-ratelimit-remaining-tokens": whole(LEFT),
   "x-ratelimit-reset-tokens": RESET,
-  "anthropic-ratelimit-requests-limit": whole("The key's requests a minute."),
+  "anthropic-ratelimit-requests-limit": whole("The key's limit of requests per minute."),
   "anthropic-ratelimit-requests-remaining": whole(LEFT),
-  "anthropic-ratelimit-requests-reset": text("A point in time, RFC 3339."),
-  "anthropic-ratelimit-tokens-limit": whole(
-    "The key's tokens a minute, where it has such a limit.",
+  "anthropic-ratelimit-requests-reset": text(
+    "Time when the whole limit is available again, in RFC 3339 format.",
   ),
+  "anthropic-ratelimit-tokens-limit": whole("The key's limit of tokens per minute, if it has one."),
   "anthropic-ratelimit-tokens-remaining": whole(LEFT),
-  "anthropic-ratelimit-tokens-reset": text("A point in time, RFC 3339."),
-  "retry-after": whole("Seconds after which a repeat may pass."),
-  "retry-after-ms": whole("The same in milliseconds."),
+  "anthropic-ratelimit-tokens-reset": text(
+    "Time when the whole limit is available again, in RFC 3339 format.",
+  ),
+  "retry-after": whole("Seconds after which a retry can succeed."),
+  "retry-after-ms": whole("Milliseconds after which a retry can succeed."),
   "x-should-retry": {
-    description: "Whether a repeat may pass at all; SDKs obey it before they look at the status.",
+    description: "Whether a retry can succeed. SDKs use it instead of the status.",
     schema: { type: "string", enum: ["true", "false"] },
   },
   "x-cost-micro": whole(
-    "What was charged, in micro-credits; of a stream its last event may say it.",
+    "The charge in micro-credits. For a stream, the last event can have it instead.",
   ),
-  "x-route": text("Who served it: the provider and its own name for the model."),
-  "x-attempts": whole("How many routes were asked."),
-  "x-granted-max-tokens": whole("The output that the money allows, where it is less than asked."),
+  "x-route": text("The provider that served the request, and its name of the model."),
+  "x-attempts": whole("The number of routes that were called."),
+  "x-granted-max-tokens": whole(
+    "The granted output tokens, if the credits cover fewer than requested.",
+  ),
   "x-dropped": text(
-    "Fields of the request that were left out, with commas between; only where there are any.",
+    "Dropped fields of the request, separated by commas. Only present if fields were dropped.",
   ),
-  "www-authenticate": text("How to authenticate."),
-  "content-disposition": text("The name of the file."),
-  location: text("The path that says how it goes on."),
+  "www-authenticate": text("The authentication scheme."),
+  "content-disposition": text("The name of the downloaded file."),
+  location: text("The path to call for the current state."),
 };
 
 /** Headers of responses with a receipt. */
@@ -91,7 +95,7 @@ const VISIBLE_ASCII = "^[\\x21-\\x7e]{1,255}$";
 export function idempotencyKey(required: boolean): HeaderParameter {
   return header(
     "Idempotency-Key",
-    "Names the request for a day: a repeat does not run again. 1 to 255 visible ASCII characters.",
+    "Identifies the request for a day, so that a retry does not run it again. 1 to 255 visible ASCII characters.",
     { required, schema: { type: "string", pattern: VISIBLE_ASCII } },
   );
 }
@@ -99,7 +103,7 @@ export function idempotencyKey(required: boolean): HeaderParameter {
 /** The organization that the console shows. */
 export const SHOWN_ORGANIZATION = header(
   "x-organization",
-  "The id of the organization that the page shows: another than the session's is refused.",
+  "The ID of the organization that the page shows. The call is rejected if it differs from the session's organization.",
 );
 
 /** The secret of a charge's merchant. */
@@ -114,12 +118,12 @@ export const PAID_HEADERS: readonly HeaderParameter[] = [
   idempotencyKey(false),
   header(
     "x-end-user",
-    "Who spends: the end user's external_id, where the body names none. Plain ASCII, not `.` or `..`.",
+    "The external_id of the end user who pays, unless the body has one. Printable ASCII, not `.` or `..`.",
     { schema: { type: "string", pattern: NAME, maxLength: 256 } },
   ),
   header(
     "x-tags",
-    "Tags that divide spend, as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
+    "Tags that divide spend, such as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
     { schema: { type: "string", pattern: "^[ -~]*$" } },
   ),
   header(
@@ -139,10 +143,10 @@ export const VERSION = header("anthropic-version", "The version of Anthropic's A
 });
 export const BETA = header(
   "anthropic-beta",
-  "Names of betas with commas between; those that are not known here are left out.",
+  "Names of beta features, separated by commas. Unknown names are ignored.",
 );
 /** Any version header selects Anthropic's list of models. */
 export const LIST_VERSION = header(
   "anthropic-version",
-  "Anthropic's list instead of OpenAI's for who sends any version of its API.",
+  "With any version of Anthropic's API, the list has Anthropic's format instead of OpenAI's.",
 );

@@ -5,7 +5,7 @@ import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
 import { dollars, policy, record, time, uuid, loose } from "./fields.ts";
 
 /** Descriptions that the schemas of limits lack. */
-const SAID: Readonly<Record<string, z.ZodType>> = {
+const RESPONSE_SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   budget_dollars: dollars.nullable().describe("The key's budget; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
   max_concurrent: z.int().nullable().describe("Requests that run at the same time."),
@@ -24,7 +24,7 @@ type TermSchemas = {
 const terms = Object.fromEntries(
   Object.values(KEY_TERMS).map(({ field, schema: said }) => [
     field,
-    (SAID[field] ?? z.nullable(said)).optional(),
+    (RESPONSE_SCHEMAS[field] ?? z.nullable(said)).optional(),
   ]),
 ) as TermSchemas;
 
@@ -97,14 +97,14 @@ export const freshSession = record("FreshSession", {
 export const sessions = loose("Sessions", { sessions: z.array(session) });
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
 /** The current state of the calling key's or session's limits. */
-const standing = {
+const usageFields = {
   limits,
   budgets: z.array(budgetStatus).describe("In the order in which they are checked."),
   effective_budget: effectiveBudget,
 };
 export const ownKey = z.union([
-  record("OwnKey", { ...keyFields, ...standing, data: keyData }),
-  record("OwnSession", { ...sessionFields, ...standing, data: keyData }),
+  record("OwnKey", { ...keyFields, ...usageFields, data: keyData }),
+  record("OwnSession", { ...sessionFields, ...usageFields, data: keyData }),
 ]);
 /** A revoked key. While the database is unavailable, it only has the key object's data. */
 export const revokedKey = record("RevokedKey", {

@@ -8,7 +8,7 @@ const rank = z.strictObject({
   relevance_score: z.number(),
   document: z.strictObject({ text: z.string() }).optional(),
 });
-const heard = z.strictObject({ type: z.literal("duration"), seconds: count, ...costs });
+const durationUsage = z.strictObject({ type: z.literal("duration"), seconds: count, ...costs });
 const mistralTokens = { prompt_tokens: count, completion_tokens: count, total_tokens: count };
 const mistralHeard = {
   model: z.string(),
@@ -18,12 +18,16 @@ const mistralHeard = {
   usage: z.strictObject({ prompt_audio_seconds: count, ...mistralTokens, ...costs }),
 };
 export const transcript = z.union([
-  record("Transcript", { text: z.string(), usage: heard }),
+  record("Transcript", { text: z.string(), usage: durationUsage }),
   record("MistralTranscript", mistralHeard),
 ]);
 export const transcriptEvent = z.union([
   z.strictObject({ type: z.literal("transcript.text.delta"), delta: z.string() }),
-  z.strictObject({ type: z.literal("transcript.text.done"), text: z.string(), usage: heard }),
+  z.strictObject({
+    type: z.literal("transcript.text.done"),
+    text: z.string(),
+    usage: durationUsage,
+  }),
   z.strictObject({ type: z.literal("transcription.text.delta"), text: z.string() }),
   z.strictObject({ type: z.literal("transcription.done"), ...mistralHeard }),
   z.strictObject({ error: errorObject }),
@@ -101,7 +105,7 @@ const made = {
   background: z.string().optional(),
   output_format: z.string().optional(),
   quality: z.string().optional(),
-  size: z.string().optional().describe("The size really used."),
+  size: z.string().optional().describe("The actual size."),
   usage: imageUsage,
 };
 const picture = z.string().describe("The picture in base64.");

@@ -18,7 +18,7 @@ export const model = record("Model", {
   created: z.int().min(1).describe("Unix seconds."),
   display_name: z.string().min(1),
   name: z.string().min(1),
-  canonical_slug: z.string().min(1).describe("The model's ID, also of an alias."),
+  canonical_slug: z.string().min(1).describe("The model's ID, even for an alias."),
   owned_by: z.string().min(1),
   kind: z.enum(CALL_KIND_NAMES),
   context_length: z.int().min(1).describe("Tokens."),
@@ -45,7 +45,7 @@ export const model = record("Model", {
   next_price: z
     .strictObject({ from: time, ...tokenPrices })
     .nullable()
-    .describe("The next price that is announced; null: none is."),
+    .describe("The next announced price; null if there is none."),
   regions: z.array(z.string()).min(1),
   providers: z
     .array(z.string())
@@ -57,7 +57,7 @@ export const model = record("Model", {
       "`degraded` if some of its providers are in cooldown after errors, `unavailable` if all are.",
     ),
   alias_of: z.string().optional().describe("For an alias: its current model."),
-  aliases: z.array(z.string()).optional().describe("For a model: the aliases that stand for it."),
+  aliases: z.array(z.string()).optional().describe("For a model: its aliases."),
 });
 const speed = z
   .strictObject({ p50: z.number(), p75: z.number(), p90: z.number(), p99: z.number() })
@@ -99,14 +99,16 @@ export const modelEndpoints = record("ModelEndpoints", {
           latency_last_30m: speed.describe(
             "Milliseconds from the call to the first byte of a stream, of all customers in this region. Null for fewer than 20 requests or 3 organizations.",
           ),
-          throughput_last_30m: speed.describe("Output tokens per second, by the same rules."),
+          throughput_last_30m: speed.describe(
+            "Output tokens per second, measured in the same way.",
+          ),
           uptime_last_5m: notMeasured,
           uptime_last_30m: notMeasured,
           uptime_last_1d: notMeasured,
         }),
       ),
     })
-    .describe("The shape of OpenRouter's API."),
+    .describe("OpenRouter's format."),
 });
 export const models = record("Models", {
   object: z.literal("list"),

@@ -29,7 +29,7 @@ export const keyData = record("KeyData", {
   limit: dollars.nullable().describe("The budget; null without one."),
   limit_remaining: dollars.nullable(),
   limit_reset: z.enum(["daily", "weekly", "monthly"]).nullable(),
-  budgets: z.array(keyBudget).describe("The dollar budgets of its requests."),
+  budgets: z.array(keyBudget).describe("The dollar budgets that apply to its requests."),
   effective_budget: keyBudget.nullable().describe("The budget with the fewest dollars left."),
   usage: dollars.describe("All charges of the key or session."),
   usage_daily: dollars.describe("Charges of the current UTC day."),
@@ -50,9 +50,9 @@ export const keyData = record("KeyData", {
 
 /** `data` of `GET /v1/credits`. */
 export const creditsData = record("CreditsData", {
-  total_credits: dollars.describe("The balance and all charges together."),
+  total_credits: dollars.describe("The sum of the balance and all charges."),
   total_usage: dollars.describe("All charges."),
-}).describe("The balance in the shape of OpenRouter's API: the difference of both numbers.");
+}).describe("The balance in OpenRouter's format: the difference of both numbers.");
 
 const nothing = z.null().describe("Always null.");
 const text = z.string().nullable();

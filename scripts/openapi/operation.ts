@@ -4,8 +4,8 @@ import type { HeaderParameter } from "./headers.ts";
 import type { Route } from "../../src/shared/http/route.ts";
 import { queryOf } from "./schemas.ts";
 import type { QueryParameter } from "./schemas.ts";
-import { factsOf } from "./standing.ts";
-import type { OperationFacts } from "./standing.ts";
+import { factsOf } from "./route-facts.ts";
+import type { OperationFacts } from "./route-facts.ts";
 
 /** The parts of an operation that the route tables lack. */
 export type Description = {
@@ -147,15 +147,15 @@ export function operationsOf(
     const path = row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");
     const name = `${row.method} ${path}`;
     const description = descriptions[name];
-    if (description === undefined) throw new Error(`scripts/openapi does not describe ${name}`);
+    if (description === undefined) throw new Error(`scripts/openapi doesn't describe ${name}`);
     const method = row.method.toLowerCase() as Operation["method"];
-    const standing = factsOf(row, description);
-    const errors = [...new Set([...standing.errors, ...(description.errors ?? [])])];
+    const facts = factsOf(row, description);
+    const errors = [...new Set([...facts.errors, ...(description.errors ?? [])])];
     const [, own] = TAGS.find(([paths]) => paths.test(path)) ?? [];
-    const tag = own ?? (standing.isPaid ? "Inference" : undefined);
-    if (tag === undefined) throw new Error(`scripts/openapi has no part for ${name}`);
-    const headers = [...(standing.isPaid ? PAID_HEADERS : []), ...(description.headers ?? [])];
-    return { ...description, ...standing, errors, headers, tag, name, method, path };
+    const tag = own ?? (facts.isPaid ? "Inference" : undefined);
+    if (tag === undefined) throw new Error(`scripts/openapi has no tag for ${name}`);
+    const headers = [...(facts.isPaid ? PAID_HEADERS : []), ...(description.headers ?? [])];
+    return { ...description, ...facts, errors, headers, tag, name, method, path };
   });
   const names = new Set(operations.map(({ name }) => name));
   const unknown = Object.keys(descriptions).find((name) => !names.has(name));

@@ -18,7 +18,9 @@ export const found = record("Found", {
   other_regions: z
     .array(z.string())
     .describe("The regions that can have the object, if this region doesn't."),
-  asked_organizations: count.describe("Organizations whose wallet or payments were read."),
+  asked_organizations: count.describe(
+    "The number of organizations whose wallet or payments were read.",
+  ),
   missing: z.array(z.string()).describe("Slugs of organizations that can't be read."),
   next_after: z
     .string()
@@ -37,7 +39,7 @@ export const operatorEvents = record("OperatorEvents", {
       target_name: z
         .string()
         .nullable()
-        .describe("The present name of the changed key, or the address of the changed member."),
+        .describe("The current name of the changed key, or the address of the changed member."),
       details: z
         .record(z.string(), z.unknown())
         .describe("The amounts, limits and reasons of the change."),

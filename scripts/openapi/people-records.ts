@@ -13,7 +13,7 @@ const invitation = {
     .string()
     .nullable()
     .describe("Confirmed address that the person must have; null for anyone with the link."),
-  member_id: z.string().nullable().describe("The member that gets a log-in; null: a new one."),
+  member_id: z.string().nullable().describe("The member that gets a login; null for a new member."),
   created_at: time,
   expires_at: time,
 };
@@ -29,7 +29,7 @@ export const shownInvitation = record("ShownInvitation", {
   organization: z.string(),
   role,
   inviter: z.string().nullable(),
-  email: z.string().nullable().describe("All but its first letter and its host is left out."),
+  email: z.string().nullable().describe("Only its first letter and its host; the rest is hidden."),
   expires_at: time,
   region: z.string(),
 });
@@ -49,7 +49,7 @@ export const companyIssuer = record("CompanyIssuer", {
   callback: z.string().describe("The callback URL for the identity provider."),
   issuer: z.string().nullable(),
   client_id: z.string().nullable(),
-  state: z.enum(["none", "draft", "on"]).describe("draft: nobody comes in by it yet."),
+  state: z.enum(["none", "draft", "on"]).describe("With `draft`, nobody can log in with it yet."),
   required: z.boolean().describe("Whether the organization requires this login."),
   created_at: time.nullable(),
 });
@@ -61,7 +61,10 @@ export const organizationDomains = record("OrganizationDomains", {
     .describe("Whether the domain has its own identity provider, including a draft."),
 });
 export const notifications = record("Notifications", {
-  email: z.string().nullable().describe("The person's confirmed address. Null: no email is sent."),
+  email: z
+    .string()
+    .nullable()
+    .describe("The person's confirmed address. Null if no email is sent."),
   is_available: z.boolean().describe("Whether this region can send email."),
   types: z.array(z.enum(EMAIL_EVENT_TYPES)),
   available_types: z

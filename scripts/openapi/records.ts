@@ -23,17 +23,20 @@ export const completionUsage = record("CompletionUsage", {
   ...costs,
 });
 const toolCall = z.looseObject({ id: z.string(), type: z.literal("function") });
-const said = z.looseObject({
+const assistantMessage = z.looseObject({
   role: z.literal("assistant"),
   content: z.string().nullable(),
   refusal: z.string().nullable(),
   tool_calls: z.array(toolCall).optional(),
   reasoning_content: z.string().optional(),
-  reasoning: z.string().optional().describe("The same text, for OpenRouter's clients."),
+  reasoning: z
+    .string()
+    .optional()
+    .describe("The same text, under the name that OpenRouter's clients read."),
 });
 const choice = z.looseObject({
   index: count,
-  message: said,
+  message: assistantMessage,
   logprobs: z.looseObject({}).nullable(),
   finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
 });
@@ -43,7 +46,7 @@ export const completion = loose("ChatCompletion", {
   object: z.literal("chat.completion"),
   created: count,
   model: z.string(),
-  provider: z.string().optional().describe("The provider that served."),
+  provider: z.string().optional().describe("The provider that served the request."),
   choices: z.array(choice),
   usage: completionUsage,
 });
@@ -210,7 +213,7 @@ const organizationFields = {
   created_at: time,
 };
 export const organization = loose("Organization", organizationFields);
-const standing = {
+const statusFields = {
   credits_micro: micros.nullable(),
   held_micro: micros.nullable(),
   open_holds: count.nullable(),
@@ -223,7 +226,7 @@ const operatorsOrganization = {
 };
 const heldOrganization = record("OrganizationAndMoney", {
   ...operatorsOrganization,
-  ...standing,
+  ...statusFields,
   operator_policy: policy,
 });
 export const closableOrganization = record("OrganizationAndClosing", {
@@ -243,11 +246,11 @@ export const heldOrganizations = record("Organizations", {
   organizations: z.array(
     record("ListedOrganization", {
       ...operatorsOrganization,
-      ...z.object({ ...standing, operator_policy: policy }).partial().shape,
+      ...z.object({ ...statusFields, operator_policy: policy }).partial().shape,
       owner_email: z.string().nullable(),
       balance_micro: micros
         .nullable()
-        .describe("The balance in the database, without a call of the wallet."),
+        .describe("The balance in the database, which is read without a call to the wallet."),
       spend_30d_micro: micros.describe("Spend of this UTC day and the 29 days before."),
       days_left: count
         .nullable()
@@ -294,12 +297,12 @@ const ledgerRow = record("LedgerRow", {
 export const ledger = record("Ledger", { rows: z.array(ledgerRow), next_after_seq: count });
 const compared = z.union([z.number(), z.string(), z.null()]);
 export const reconciliation = record("Reconciliation", {
-  ...standing,
+  ...statusFields,
   differences: z.array(z.strictObject({ what: z.string(), expected: compared, found: compared })),
   rows_read: count,
   next_after: z.string().optional(),
 });
-export const rebuilt = record("RebuiltWallet", standing);
+export const rebuilt = record("RebuiltWallet", statusFields);
 export const settlement = record("Settlement", {
   result: z.enum(["settled", "voided", "unknown"]),
   charged_micro: micros,
@@ -322,7 +325,9 @@ export const health = loose("Health", {
   book: z.boolean(),
   wallets: z
     .strictObject({ asked: count, unavailable: z.array(z.string()) })
-    .describe("Wallets that didn't open in the last sweep, and some others, called now."),
+    .describe(
+      "Wallets that didn't open in the last sweep, and some others, which this call checks again.",
+    ),
   peers: z.array(
     z.strictObject({
       region: z.string(),

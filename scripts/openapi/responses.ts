@@ -7,14 +7,14 @@ import type { Json } from "./schemas.ts";
 /** One possible response of an operation. */
 type PossibleResponse = {
   readonly status: number;
-  readonly says: string;
+  readonly description: string;
   readonly type: string;
   readonly schema: Json;
   readonly always: readonly string[];
   readonly some: readonly string[];
 };
 
-const STREAM_SAYS =
+const STREAM_DESCRIPTION =
   "Server-sent events: the schema is of each event's `data`; OpenAI's streams end with the data `[DONE]`.";
 
 /** The components of an operation's responses. */
@@ -49,14 +49,16 @@ export class SharedErrors {
  * bodies.
  */
 export function responsesOf(operation: Operation, parts: Parts, answer: unknown): Json {
-  const told = [...successes(operation, parts), ...failures(operation, parts)];
+  const possible = [...successes(operation, parts), ...failures(operation, parts)];
   const responses: Json = {};
-  for (const status of [...new Set(told.map((one) => one.status))].toSorted((a, b) => a - b)) {
-    const all = told.filter((one) => one.status === status);
+  for (const status of [...new Set(possible.map((one) => one.status))].toSorted((a, b) => a - b)) {
+    const all = possible.filter((one) => one.status === status);
     const isSuccess = status < 300;
     const links = isSuccess ? linksOf(operation) : {};
     const response = {
-      description: [...new Set(all.map(({ says }) => says))].join(isSuccess ? " " : ", "),
+      description: [...new Set(all.map(({ description }) => description))].join(
+        isSuccess ? " " : ", ",
+      ),
       headers: headersOf(all),
       content: contentOf(all, isSuccess ? answer : undefined),
       ...(Object.keys(links).length > 0 && { links }),
@@ -96,7 +98,7 @@ function successes(operation: Operation, parts: Parts): PossibleResponse[] {
     const status = Number(text);
     return files.map((type): PossibleResponse => ({
       status,
-      says: `${summary}.`,
+      description: `${summary}.`,
       type,
       schema: parts.of(status),
       always: [...always, ...receipt.always, ...(isPaid ? [COST] : [])],
@@ -108,7 +110,7 @@ function successes(operation: Operation, parts: Parts): PossibleResponse[] {
     ...whole,
     {
       status: 200,
-      says: STREAM_SAYS,
+      description: STREAM_DESCRIPTION,
       type: "text/event-stream",
       schema: parts.events,
       always: [...always, ...receipt.always],
@@ -129,7 +131,7 @@ function failures(operation: Operation, parts: Parts): PossibleResponse[] {
     const isStream = shape === "stream";
     return {
       status,
-      says: isStream ? STREAM_SAYS : `\`${anchor}\``,
+      description: isStream ? STREAM_DESCRIPTION : `\`${anchor}\``,
       type: isStream ? "text/event-stream" : "application/json",
       schema: bodies[shape],
       always: ["x-request-id", ...headers],
@@ -141,7 +143,9 @@ function failures(operation: Operation, parts: Parts): PossibleResponse[] {
 function headersOf(all: readonly PossibleResponse[]): Json {
   const names = new Set(all.flatMap(({ always, some }) => [...always, ...some]));
   const entries = [...names].map((name) => {
-    if (RESPONSE_HEADERS[name] === undefined) throw new Error(`scripts/openapi knows no ${name}`);
+    if (RESPONSE_HEADERS[name] === undefined) {
+      throw new Error(`scripts/openapi doesn't describe ${name}`);
+    }
     const isAlways = all.every(({ always }) => always.includes(name));
     return [name, { $ref: headerRef(name, isAlways) }];
   });
@@ -169,8 +173,10 @@ export function headerComponents(paths: string): Json {
 function contentOf(all: readonly PossibleResponse[], example: unknown): Json {
   const content: Json = {};
   for (const type of new Set(all.map((one) => one.type))) {
-    const told = all.filter((one) => one.type === type).map(({ schema }) => JSON.stringify(schema));
-    const schemas = [...new Set(told)].map((text) => JSON.parse(text) as Json);
+    const possible = all
+      .filter((one) => one.type === type)
+      .map(({ schema }) => JSON.stringify(schema));
+    const schemas = [...new Set(possible)].map((text) => JSON.parse(text) as Json);
     content[type] = {
       schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
       ...(example !== undefined && type === "application/json" && { example }),

@@ -91,7 +91,9 @@ function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
 
 function rolesOf({ roles, others }: KeyRoute): string {
   if (others === undefined) return roles.join(", ");
-  return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
+  return others.length === 0
+    ? "all roles, for their own objects"
+    : `${others.join(", ")}, and other roles for their own objects`;
 }
 
 function operatorFacts(row: OperatorRoute): OperationFacts {
@@ -101,7 +103,7 @@ function operatorFacts(row: OperatorRoute): OperationFacts {
     ...errorsOfRow(row, { readsBody, hasKey: false }),
     ...(everyone ? [] : ["role_required"]),
   ];
-  const roles = everyone ? "every operator" : `operators of the role ${row.roles.join(" or ")}`;
+  const roles = everyone ? "every operator" : `operators with the role ${row.roles.join(" or ")}`;
   return { roles, errors, isPaid: false, isStrict: true };
 }
 
@@ -123,6 +125,6 @@ function peopleFacts(row: PeopleRoute): OperationFacts {
       : ["request_timeout", "body_too_large", "unsupported_media_type", "organization_suspended"]),
     ...(row.path.includes(":") ? ["not_found"] : []),
   ];
-  const roles = row.roles === null ? "who is logged in as a person" : row.roles.join(", ");
+  const roles = row.roles === null ? "every person who is logged in" : row.roles.join(", ");
   return { roles, errors, isPaid: false, isStrict: true };
 }

@@ -20,7 +20,10 @@ const delta = z.looseObject({
   content: z.string().nullable().optional(),
   refusal: z.string().nullable().optional(),
   reasoning_content: z.string().nullable().optional(),
-  reasoning: z.string().optional().describe("The same text, for OpenRouter's clients."),
+  reasoning: z
+    .string()
+    .optional()
+    .describe("The same text, under the name that OpenRouter's clients read."),
   tool_calls: z.array(z.looseObject({ index: count })).optional(),
 });
 const chunk = loose("ChatCompletionChunk", {

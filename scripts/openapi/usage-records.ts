@@ -40,12 +40,12 @@ export const usage = record("Usage", {
     }),
   ),
   total: z.strictObject(amounts),
-  next_after: z.string().optional().describe("If more groups follow: the value for `after`."),
+  next_after: z.string().optional().describe("The value for `after`, if more groups follow."),
 });
 export const exports = record("Exports", {
   complete_through: day
     .nullable()
-    .describe("The newest UTC day that no later charge can change. Null: there is none yet."),
+    .describe("The newest UTC day that no later charge can change. Null if there is none yet."),
 });
 /** A CSV file. */
 export const focus = z.string();
@@ -57,7 +57,7 @@ const price = z
     output: count,
     ...fillUnitRecord(UNITS, count.optional()),
   })
-  .describe("Micros per million tokens, as they were when the request was admitted.");
+  .describe("Micro-credits per million tokens when the request was admitted.");
 const lines = z
   .array(
     z.strictObject({
@@ -79,13 +79,15 @@ const failedAttempts = z
 export const skippedRoutes = z
   .array(z.strictObject({ route: z.string(), why: z.enum(ROUTE_SKIP_REASONS) }))
   .describe("Routes that were not called, at most 16.");
-const since = z.number().nullable().describe("Milliseconds since the request came.");
+const since = z.number().nullable().describe("Milliseconds since the request arrived.");
 const attempts = z
   .array(
     z.strictObject({
       route: z
         .string()
-        .describe("As in `x-route`; for the attempt that served the request, the provider."),
+        .describe(
+          "The same as `x-route`. For the attempt that served the request, only the provider.",
+        ),
       outcome: z
         .enum(["served", "failed", "left", "stopped"])
         .describe("`left`: the client disconnected. `stopped`: the gateway ended the call."),
@@ -98,19 +100,19 @@ const attempts = z
       ended_ms: since,
     }),
   )
-  .describe("All calls of providers, in order.");
-const told = z
+  .describe("All calls to providers, in order.");
+const clientError = z
   .strictObject({
     code: z.string().describe("A heading of the errors page, or `client_left`."),
-    message: z.string().describe("In our words alone."),
-    status: z.int().describe("200 where a stream had begun; 499 where the client had left."),
+    message: z.string().describe("The gateway's own message, without the provider's text."),
+    status: z.int().describe("200 if a stream had started, 499 if the client had disconnected."),
     param: z.string().nullable(),
   })
   .nullable()
   .describe("The error that the client received; null if the request succeeded.");
 const purposeFields = {
   pays: z.enum(["balance", "quota"]),
-  merchant: z.string().nullable().describe("The operator's service that captures it."),
+  merchant: z.string().nullable().describe("The merchant that captures the hold."),
   description: z.string(),
 };
 const purpose = z.strictObject(purposeFields);
@@ -127,8 +129,8 @@ export const generation = record("Generation", {
   lines,
   price_from: time
     .nullable()
-    .describe("Since when its price was in force; null where that is not known or has no day."),
-  price_list: z.string().nullable().describe("The price list that had it; null: the catalog's."),
+    .describe("The start of its price; null if the price has no start or the start is unknown."),
+  price_list: z.string().nullable().describe("The price list of its price; null for the catalog."),
   purpose: purpose.nullable().describe("The purpose of a captured hold; null for a model call."),
   quota_micro: micros.describe("The amount that only budgets and quotas count."),
   failed_attempts: failedAttempts,
@@ -153,12 +155,12 @@ export const generation = record("Generation", {
     .describe("The request's tags. Only charged ones have any."),
   external_id: z.string().nullable(),
   asked_model: z.string().nullable().describe("Model name of a failed request; null for others."),
-  door: z.string().nullable().describe("The path of a failed one; null of any other."),
+  door: z.string().nullable().describe("The path of a failed request; null for others."),
   client_left_ms: z
     .number()
     .nullable()
     .describe("Time of the client's disconnect, since the request arrived."),
-  error: told,
+  error: clientError,
   attempts,
 });
 export const errors = record("Errors", {
@@ -186,7 +188,7 @@ export const errors = record("Errors", {
     .optional()
     .describe("By model, provider or end user: time from which the counts are complete."),
 });
-const next_after = z.string().optional().describe("If more can follow: the value for `after`.");
+const next_after = z.string().optional().describe("The value for `after`, if more can follow.");
 export const generations = record("Generations", {
   generations: z.array(generation),
   next_after,

@@ -22,7 +22,7 @@ const webhookFields = {
       customer: z
         .string()
         .nullable()
-        .describe("`end_user`, the default, or `tag:` and a tag's key."),
+        .describe("`end_user` (the default), or `tag:` followed by a tag's key."),
       header: z.string().nullable(),
       credential_changed_at: time.nullable().describe("Null if there is no credential."),
     })
@@ -36,7 +36,7 @@ const webhookFields = {
 export const webhook = record("Webhook", webhookFields);
 export const freshWebhook = record("WebhookWithSecret", {
   ...webhookFields,
-  secret: z.string().describe("Shown this once."),
+  secret: z.string().describe("Only this response contains it."),
 });
 export const shownWebhook = record("WebhookAndHealth", {
   ...webhookFields,
@@ -47,8 +47,8 @@ export const shownWebhook = record("WebhookAndHealth", {
         .describe("`failing` from the first failed attempt until the next successful one."),
       failing_since: time.nullable(),
       waiting: count,
-      delivered_24h: count.describe("Attempts that were taken, in this hour and the 23 before it."),
-      failed_24h: count.describe("Attempts that were not."),
+      delivered_24h: count.describe("Successful attempts in this hour and the 23 before it."),
+      failed_24h: count.describe("Failed attempts in the same period."),
       last_success_at: time.nullable(),
       last_error: z.string().nullable().describe("Error of the last failed attempt."),
     })

@@ -83,7 +83,7 @@ function checksOf({ provider, stranger, chat, embeddings }: Subject): Check[] {
 async function chatCheck(provider: Provider, target: Target): Promise<string> {
   const { body, usage } = json(await ask(provider, target, { messages: [user(PROMPT)] }));
   const { content, finish } = choiceOf(body);
-  expect(content.trim() !== "", `an answer with text, not ${JSON.stringify(body)}`);
+  expect(content.trim() !== "", `a response with text, not ${JSON.stringify(body)}`);
   expect(finish === "stop" || finish === "length", `finish_reason stop, not ${finish}`);
   return `"${content.trim().slice(0, 40)}", ${usageNote(usage, target)}`;
 }
@@ -98,7 +98,10 @@ async function streamCheck(provider: Provider, target: Target): Promise<string> 
   const usages = events.filter((event) => event.kind === "usage");
   const last = usages.at(-1);
   expect(last !== undefined, "usage in the stream");
-  expect(last.partial !== true, `usage of the whole, not only so far: ${JSON.stringify(last)}`);
+  expect(
+    last.partial !== true,
+    `the usage of the whole response, not a partial one: ${JSON.stringify(last)}`,
+  );
   return `${events.length} events, ${usageNote(last.usage, target)}`;
 }
 
@@ -122,7 +125,7 @@ async function toolCheck(provider: Provider, target: Target): Promise<string> {
     ...tools,
   });
   const { content } = choiceOf(json(again).body);
-  expect(content.includes("21"), `the tool's result in the answer, not "${content}"`);
+  expect(content.includes("21"), `the tool's result in the response, not "${content}"`);
   return `${call.function.name}(${call.function.arguments}), then "${content.slice(0, 40)}"`;
 }
 
@@ -148,7 +151,7 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
     sizes.every((size) => size > 0 && size === sizes[0]),
     `vectors of one size: ${sizes.join()}`,
   );
-  return `${sizes[0]} dimensions, ${usage === null ? "no usage: estimated" : usageNote(usage, target)}`;
+  return `${sizes[0]} dimensions, ${usage === null ? "no usage, so it is estimated" : usageNote(usage, target)}`;
 }
 
 /**
@@ -157,7 +160,7 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
  */
 async function modelNameCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
   const answer = await ask(provider, NO_MODEL, bodyFor(kind), { kind });
-  if (answer.kind !== "failure") return "answered: the server has one model under any name";
+  if (answer.kind !== "failure") return "accepted: the server serves one model under any name";
   return disabledNote(answer.failure);
 }
 
@@ -171,7 +174,7 @@ async function disabledCheck(
 
 function disabledNote(failure: ProviderFailure): string {
   expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
-  return `${failure.reason}: the route would be left out`;
+  return `${failure.reason}: the gateway would skip the route`;
 }
 
 function bodyFor(kind: "chat" | "embeddings"): JsonObject {
@@ -183,11 +186,11 @@ function bodyFor(kind: "chat" | "embeddings"): JsonObject {
  * `Difference` if the provider reports no prompt tokens.
  */
 function usageNote(usage: Usage | null, { facts }: Target): string {
-  if (usage === null) throw new Difference("expected usage, there is none");
+  if (usage === null) throw new Difference("expected usage, but the response has none");
   const prompt = sumPromptTokens(usage);
   const reserve = Math.ceil(estimateTokens(PROMPT) * facts.estimateFactor) + 24;
   expect(prompt > 0, `prompt tokens above 0: ${JSON.stringify(usage)}`);
-  return `${prompt} prompt tokens (at least ${reserve} would be held), ${usage.output} of output`;
+  return `${prompt} prompt tokens (a hold reserves at least ${reserve}), ${usage.output} output tokens`;
 }
 
 /** Thrown for an unexpected response. The message has the expected and the actual one. */
@@ -218,14 +221,14 @@ async function eventsOf(answer: ProviderResult): Promise<StreamEvent[]> {
       events.push(...batch);
     }
   } catch (thrown) {
-    throw new Difference(`the stream broke off: ${String(thrown)}`, { cause: thrown });
+    throw new Difference(`the stream ended early: ${String(thrown)}`, { cause: thrown });
   }
 }
 
 /** Returns a JSON response, or throws `Difference`. */
 function json(answer: ProviderResult): Extract<ProviderResult, { kind: "json" }> {
   if (answer.kind === "json") return answer;
-  throw new Difference(`expected an answer, not ${summary(answer)}`);
+  throw new Difference(`expected a response, not ${summary(answer)}`);
 }
 
 /** Returns a failure, or throws `Difference`. */

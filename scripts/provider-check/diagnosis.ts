@@ -22,18 +22,21 @@ export async function diagnose(
   if (here.kind === "taken") return null;
   const host = hostOf(called.url);
   if (here.kind === "silent") {
-    return { wrong: "host", say: `${host} cannot be reached: ${here.why}` };
+    return { wrong: "host", say: `${host} can't be reached: ${here.why}` };
   }
   const right = await rightPlace(key, others, here.belongs);
   if (right !== null) {
     const wrong = called.tag === "global" || right.tag === "global" ? "host" : "region";
-    const say = `The key is good, but not at ${host} (${here.status}): it belongs to ${hostOf(right.url)}.`;
+    const say = `The key is valid, but not at ${host} (${here.status}). It belongs to ${hostOf(right.url)}.`;
     return { wrong, say: `${say} ${remedyFor(wrong, right)}` };
   }
   if (here.status === 401) {
-    return { wrong: "key", say: "No host of this provider takes the key (401): make a new one." };
+    return {
+      wrong: "key",
+      say: "No host of this provider accepts the key (401). Create a new key.",
+    };
   }
-  const say = `${host} answers ${here.status}: the account lacks a right, money, or leave to be in this region.`;
+  const say = `${host} responds with ${here.status}: the account lacks a permission, credit, or access to this region.`;
   return { wrong: "account", say };
 }
 
@@ -55,9 +58,9 @@ async function rightPlace(
 }
 
 function remedyFor(wrong: "host" | "region", right: HostAddress): string {
-  if (wrong === "region") return `Use a key of this region here, and this one in ${right.tag}.`;
+  if (wrong === "region") return `Use a key of this region here, and use this key in ${right.tag}.`;
   const usual = right.tag === "global";
-  return `See "what to set" in docs/providers.md: ${usual ? "the usual host is called where no host of a region was asked for" : "a host of a region is called where its setting is on"}.`;
+  return `See "what to set" in docs/providers.md: ${usual ? "the default host is called unless a setting selects a region's host" : "a region's host is called if its setting is on"}.`;
 }
 
 type KeyCheck =

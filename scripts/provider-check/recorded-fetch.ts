@@ -30,7 +30,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
     lines.push(
       copy.text().then(
         (text) => `< ${response.status} ${shortened(text)}`,
-        () => `< ${response.status} (the body broke off)`,
+        () => `< ${response.status} (the body ended early)`,
       ),
     );
     return response;

@@ -50,13 +50,17 @@ const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
  * Returns the provider as this environment configures it. Throws for options that the provider
  * can't meet.
  */
-export function subjectOf(id: string, wishes: SubjectOptions, env: Environment): Subject | Missing {
+export function subjectOf(
+  id: string,
+  options: SubjectOptions,
+  env: Environment,
+): Subject | Missing {
   const known = BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN_PROVIDERS.find((one) => one.id === id);
   const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
   const called = REGION_NAMES.filter((region) => notSoldReason(region, builtIn, env) === null);
   const regions =
-    wishes.region === undefined ? [...new Set([...called, ...REGION_NAMES])] : [wishes.region];
+    options.region === undefined ? [...new Set([...called, ...REGION_NAMES])] : [options.region];
   for (const region of regions) {
     const config = configFor(region, env);
     const { providers, catalogAt, problems } = getDeployment(config);
@@ -73,15 +77,15 @@ export function subjectOf(id: string, wishes: SubjectOptions, env: Environment):
       unsold: notSoldReason(region, builtIn, env),
       places: listHostAddresses(id, config),
       stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
-      chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
-      embeddings: targetOf(id, "embeddings", [...catalog.models.values()], wishes.embeddings),
+      chat: targetOf(id, "chat", [...catalog.models.values()], options.model),
+      embeddings: targetOf(id, "embeddings", [...catalog.models.values()], options.embeddings),
       secrets,
     };
   }
   if (builtIn === undefined) return { missing: [], known };
   const missing = variables.filter((name) => (env[name] ?? "") === "");
   if (missing.length > 0) return { missing, known };
-  throw new WrongUsage(`${id} has no host that ${regions.join(" or ")} may call.`);
+  throw new WrongUsage(`${id} has no host that ${regions.join(" or ")} can call.`);
 }
 
 /**
@@ -97,7 +101,7 @@ function notSoldReason(
   const tags = builtIn?.tags(configFor(region, env)) ?? [];
   const allowed = getAllowedDataLocations({ region, residency });
   if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return null;
-  return `${region} sells nothing of it: its host promises no region, and RESIDENCY is strict there`;
+  return `${region} doesn't sell its models, because its host promises no region and RESIDENCY is strict`;
 }
 
 /** Returns a complete configuration with the provider's own variables, all hosts and no sandbox. */
@@ -151,7 +155,7 @@ function targetOf(
   provider: string,
   kind: Model["kind"],
   models: readonly Model[],
-  wish: string | undefined,
+  requested: string | undefined,
 ): Target | null {
   const sold = models.flatMap((model) =>
     model.kind === kind
@@ -161,12 +165,14 @@ function targetOf(
       : [],
   );
   const chosen =
-    wish === undefined
+    requested === undefined
       ? sold.toSorted((a, b) => blended(a.route) - blended(b.route))[0]
-      : sold.find(({ model }) => model.id === wish);
-  if (wish !== undefined && chosen === undefined) {
+      : sold.find(({ model }) => model.id === requested);
+  if (requested !== undefined && chosen === undefined) {
     const ids = sold.map(({ model }) => model.id).join(", ");
-    throw new WrongUsage(`${provider} does not sell "${wish}" for ${kind} here; it sells: ${ids}.`);
+    throw new WrongUsage(
+      `${provider} does not sell "${requested}" for ${kind} here. It sells: ${ids}.`,
+    );
   }
   if (chosen === undefined) return null;
   const { model, route } = chosen;

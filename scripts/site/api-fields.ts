@@ -89,9 +89,9 @@ function wordsOf(given: Json, schemas: Readonly<Record<string, Json>>): string {
     schema["default"] === undefined ? "" : `${JSON.stringify(schema["default"])} unless given`,
   ];
   const more = branchesOf(schema).map((branch) => wordsOf(branch, schemas));
-  const said = [...new Set([...own, ...more])].filter(Boolean).join("; ");
+  const constraints = [...new Set([...own, ...more])].filter(Boolean).join("; ");
   const meaning = typeof description === "string" ? description : "";
-  return [meaning, said].filter(Boolean).join(" ").replaceAll("|", "\\|").replaceAll("\n", " ");
+  return [meaning, constraints].filter(Boolean).join(" ").replaceAll("|", "\\|").replaceAll("\n", " ");
 }
 
 function bounds(least: unknown, most: unknown, unit: string): string {

@@ -74,9 +74,9 @@ function replaceSite(fresh: string, folder: string, kept: ReadonlySet<string>): 
     const [from, to] = [readFileSync(path.join(fresh, name)), path.join(folder, name)];
     if (existsSync(to) && readFileSync(to).equals(from)) continue;
     mkdirSync(path.dirname(to), { recursive: true });
-    const beside = `${to}.${process.pid}`;
-    writeFileSync(beside, from);
-    renameSync(beside, to);
+    const temporary = `${to}.${process.pid}`;
+    writeFileSync(temporary, from);
+    renameSync(temporary, to);
   }
   const wanted = new Set(files);
   for (const name of filesIn(folder)) {
@@ -238,7 +238,7 @@ ${audience === "use" ? KEY_FIELD : ""}${here === "" ? "" : `<details class="here
 /**
  * Fills a key into all blocks of customers' pages. Requires a script, so it is hidden without one.
  */
-const KEY_FIELD = `<form id="keyed"><label>Your key <input id="key" type="password" autocomplete="off" placeholder="svc_sk_..."></label> <small>fills every block, stays in this tab, gone at a reload. <a href="/console/#/connect">No key yet?</a></small></form>\n`;
+const KEY_FIELD = `<form id="keyed"><label>Your key <input id="key" type="password" autocomplete="off" placeholder="svc_sk_..."></label> <small>Fills in every example. It stays in this tab until you reload it. <a href="/console/#/connect">No key yet?</a></small></form>\n`;
 
 function audienceLinks(current: Audience | null): string {
   const links = AUDIENCES.map(([name, title, first]) => {

@@ -39,7 +39,7 @@ it.each(documented)(
     const [method = "", path = ""] = name.split(" ");
     const operation = JSON.stringify(paths[path]?.[method.toLowerCase()]);
     expect(operation).toMatch(
-      /"summary":"[^"]{5,}".*Who may: \w+.*"400":.*"401":.*"500":.*"503":/s,
+      /"summary":"[^"]{5,}".*Allowed: \w+.*"400":.*"401":.*"500":.*"503":/s,
     );
     if (NO_EXAMPLE.has(name) || OF_PEOPLE.test(name)) return;
     const example = (examples as Record<string, { answer: unknown } | undefined>)[name];

@@ -91,7 +91,7 @@ describe("npm run prices", () => {
   it("exits with 0 for --help, which lists the exit codes, and with 2 for wrong usage", async () => {
     const help = await run("--help");
     expect(help.code).toBe(0);
-    expect(help.said).toContain("Ends with 0; with --strict 1");
+    expect(help.said).toContain("Exits with 0, with 1 if --strict finds a stale price");
     expect((await run("--older-than", "a-day")).code).toBe(2);
     expect((await run("--older")).code).toBe(2);
   });

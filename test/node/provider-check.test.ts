@@ -89,7 +89,7 @@ it("provider-check reports a difference along with the HTTP exchange, without th
 });
 
 it.each([
-  ["missing usage", { usage: undefined }, "chat", "expected usage, there is none"],
+  ["missing usage", { usage: undefined }, "chat", "expected usage, but the response has none"],
   ["a response of another kind", { choices: [] }, "chat", "bad_answer"],
 ])("provider-check fails for %s", async (_, over, name, words) => {
   behaves((request, response) => {
@@ -110,7 +110,7 @@ it.each([
 it("provider-check names the variable of a missing key, and lists the known providers and models", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
-    said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",
+    said: "error: openai needs OPENAI_API_KEY in the environment, with the region's value.\n",
   });
   const unknown = await check(["nobody"]);
   expect(unknown.code).toBe(1);
@@ -118,11 +118,11 @@ it("provider-check names the variable of a missing key, and lists the known prov
   const model = await check(["openai", "--model", "openai/gpt-99"]);
   expect(model.code).toBe(2);
   expect(model.said).toMatch(
-    /does not sell "openai\/gpt-99" for chat here; it sells: openai\/gpt-/,
+    /does not sell "openai\/gpt-99" for chat here\. It sells: openai\/gpt-/,
   );
   expect((await check(["openai", "--region", "mars"])).code).toBe(2);
   expect(await check(["openrouter"], { OPENROUTER_API_KEY: "sk-or-1" })).toEqual({
     code: 1,
-    said: "error: no model has a route to openrouter: name one in MODELS.\n",
+    said: "error: no model has a route to openrouter. Add one to MODELS.\n",
   });
 });
