@@ -49,7 +49,6 @@ import {
 import { budgetStatusesOfOwner, setBudgets } from "./budgets.do.ts";
 import { endPausesOfDeletedOwner, refuseDeletingPausedOwner } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { refuseInvalidQuotas } from "./settings.do.ts";
 import { nextPublishRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -58,7 +57,7 @@ export function putEndUser(
   externalId: string,
   change: EndUserUpdate,
 ): Result<PutEndUserResult> {
-  const wrong = refuseExternalId(externalId) ?? refuseChange(change);
+  const wrong = refuseExternalId(externalId);
   if (wrong !== null) return wrong;
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) {
@@ -80,8 +79,6 @@ export function patchEndUser(
   externalId: string,
   change: EndUserUpdate,
 ): Result<EndUserRecord> {
-  const wrong = refuseChange(change);
-  if (wrong !== null) return wrong;
   const known = selectEndUser(tx.sql, "external_id", externalId);
   return known === null ? refuseUnknownEndUser() : success(updateEndUser(tx, known, change));
 }
@@ -127,16 +124,6 @@ export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
   const more = tx.memory.endUsers > 0;
   if (!more) eraseEventNames(tx);
   return success({ more });
-}
-
-function refuseChange(change: EndUserChange): Refusal | null {
-  return refuseInvalidQuotas({
-    quotas: {
-      monthly_quota_dollars: change.monthlyQuotaMicro,
-      daily_quota_dollars: change.dailyQuotaMicro,
-    },
-    threshold: ["alert_threshold", change.alertThreshold],
-  });
 }
 
 function refuseExternalId(externalId: string): Refusal | null {

@@ -2,10 +2,8 @@ import { assert } from "../../../shared/assert.ts";
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import { findFieldChanges } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
-import { invalid, success } from "../../../shared/failure.ts";
-import type { Refusal, Result } from "../../../shared/failure.ts";
-import { DOLLARS_MAX } from "../../../shared/money.ts";
-import type { Micros } from "../../../shared/money.ts";
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
 import type {
   OperatorSettings,
   OperatorSettingsChange,
@@ -36,7 +34,6 @@ import {
 import type { Tx } from "./memory.do.ts";
 import { recordTopUpFailure } from "./top-up.do.ts";
 
-const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 
 export function readSettings(tx: Tx): Result<SettingsWithBudgets> {
@@ -55,15 +52,6 @@ export function patchSettings(
   { budgets, ...change }: SettingsChange,
   actor?: Actor,
 ): Result<SettingsWithBudgets> {
-  const wrong = refuseInvalidQuotas({
-    quotas: {
-      default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
-      default_user_daily_quota_dollars: change.defaultUserDailyQuotaMicro,
-      low_balance_threshold_dollars: change.lowBalanceThresholdMicro,
-    },
-    threshold: ["default_alert_threshold", change.defaultAlertThreshold],
-  });
-  if (wrong !== null) return wrong;
   const { memory, sql } = tx;
   const before = settingsRecordOf(tx);
   const given = Object.fromEntries(
@@ -132,19 +120,4 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
     maxConcurrent: memory.maxConcurrent,
     ...memory.row.settings,
   };
-}
-
-export function refuseInvalidQuotas(limits: {
-  readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
-  readonly threshold: readonly [name: string, value: number | undefined];
-}): Refusal | null {
-  for (const [param, quota] of Object.entries(limits.quotas)) {
-    if (quota === undefined || quota === null) continue;
-    if (!Number.isSafeInteger(quota) || quota < 0 || quota > QUOTA_MAX) {
-      return invalid(`${param} must be null or a number from 0 to ${DOLLARS_MAX}.`, param);
-    }
-  }
-  const [param, value] = limits.threshold;
-  const fits = value === undefined || (typeof value === "number" && value >= 0 && value <= 1);
-  return fits ? null : invalid(`${param} must be a number from 0 to 1.`, param);
 }
