@@ -55,11 +55,15 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   ledger(
     "a repeated settlement gets the first result",
-    "return { charged: known.charged, shortfall: known.shortfall };",
-    "return null;",
+    'if (state === "settled") return { kind: "settled", charged, shortfall };',
+    'if (state === "settled") return null;',
     /I5/,
   ),
-  ledger("a voided request is not settled", 'return "voided";', "return null;"),
+  ledger(
+    "a voided request is not settled",
+    'if (state === "voided") return { kind: "voided" };',
+    "",
+  ),
   model(
     "a void that arrives before its hold leaves a tombstone",
     "this.rows.set(id, tombstone(id, this.now));",

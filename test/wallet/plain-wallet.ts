@@ -136,7 +136,7 @@ export class PlainWallet {
     if (known === undefined) return "unknown";
     const again = findStoredSettlement(known);
     if (again !== null) {
-      return typeof again === "string" ? again : `settled ${again.charged} ${again.shortfall}`;
+      return again.kind === "settled" ? `settled ${again.charged} ${again.shortfall}` : again.kind;
     }
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);

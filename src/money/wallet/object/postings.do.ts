@@ -76,8 +76,7 @@ export function settle(
     return success({ kind: "unknown" });
   }
   const before = "state" in known ? findStoredSettlement(known) : null;
-  if (before === null) return success(postCharge(tx, settlement, { known, actor }));
-  return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
+  return success(before ?? postCharge(tx, settlement, { known, actor }));
 }
 
 /** Maximum changed meters in memory before a checkpoint stores them (about 12 MB). */

@@ -5,7 +5,12 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { freeBalance, isQuotaHold } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
-import type { HoldRequest, RequestState, Settlement } from "../../../shared/contracts/wallet.ts";
+import type {
+  HoldRequest,
+  RequestState,
+  SettleResult,
+  Settlement,
+} from "../../../shared/contracts/wallet.ts";
 
 /** A stored hold in any state. `granted` is null if the hold was rejected. */
 export type KnownHold = Omit<OpenHold, "granted" | "tokens" | "expiresAt"> & {
@@ -32,11 +37,6 @@ export type HoldPosting = {
   readonly late: boolean;
   readonly overHold: boolean;
 };
-
-type StoredSettlement =
-  | { readonly charged: Micros; readonly shortfall: Micros }
-  | "voided"
-  | "unknown";
 
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
@@ -152,18 +152,11 @@ export function decideSettlement(
 /**
  * Returns the stored result of a hold that has ended, or null for one that can still be settled.
  */
-export function findStoredSettlement(known: KnownHold): StoredSettlement | null {
-  switch (known.state) {
-    case "settled":
-      return { charged: known.charged, shortfall: known.shortfall };
-    case "voided":
-      return "voided";
-    case "refused":
-      return "unknown";
-    case "held":
-    case "expired":
-      return null;
-  }
+export function findStoredSettlement(known: KnownHold): SettleResult | null {
+  const { state, charged, shortfall } = known;
+  if (state === "settled") return { kind: "settled", charged, shortfall };
+  if (state === "voided") return { kind: "voided" };
+  return state === "refused" ? { kind: "unknown" } : null;
 }
 
 /**
