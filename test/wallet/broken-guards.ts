@@ -43,7 +43,8 @@ const DOLLARS = 'budget.unit === "dollars" && budget.amount !== Infinity';
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
 const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
 const NAME_EXPIRED = "success(holder.body === body ? holder.id : null)";
-const RATE_OLDEST = "dropOldTimes(log, nowMs);\n  const oldest = log[log.length - limit];";
+const RATE_OLDEST =
+  "dropOldTimes(log, nowMs);\n  const oldest = log[Math.max(0, log.length - limit)];";
 
 /** Guards whose removal `ledger-model` must find. */
 export const MONEY: readonly BrokenGuard[] = [
@@ -297,20 +298,20 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   hold(
     "a session's requests per minute are limited",
-    "return oldest === undefined ? 0 : oldest + RATE_WINDOW_MS - nowMs;",
-    "return 0;",
+    "remaining: Math.max(0, limit - log.length)",
+    "remaining: limit",
     /S2/,
   ),
   hold(
     "a session's rate limit counts 60 s, not less",
     RATE_OLDEST,
-    `if (log.filter((at) => at > nowMs - 46_000).length < limit) return 0;\n  ${RATE_OLDEST}`,
+    `if (log.filter((at) => at > nowMs - 46_000).length < limit) return { limit, remaining: 1, resetMs: 1 };\n  ${RATE_OLDEST}`,
     /S2/,
   ),
   hold(
     "a session's rate limit counts 60 s, not more",
     RATE_OLDEST,
-    "const oldest = log[log.length - limit];\n  if (oldest !== undefined) return 1;",
+    "const oldest = log[Math.max(0, log.length - limit)];",
     /S5/,
   ),
 ];

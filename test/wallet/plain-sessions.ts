@@ -9,7 +9,7 @@ import {
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import {
-  computeRateWaitMs,
+  computeRateLimitState,
   refuseInactiveSession,
 } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
@@ -62,7 +62,7 @@ export class PlainSessions {
   wait(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null || one.limits.rpm === null) return null;
-    if (computeRateWaitMs(one.log, one.limits.rpm, now) <= 0) return null;
+    if (computeRateLimitState(one.log, one.limits.rpm, now).remaining > 0) return null;
     must(recent(one, now) >= one.limits.rpm, "S5 a minute with room is not refused");
     return "refused rate_limited";
   }

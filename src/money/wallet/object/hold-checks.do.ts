@@ -7,7 +7,11 @@ import type { Session } from "../../../shared/session.ts";
 import type { PresentedSecret } from "../../../shared/caller.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { checkIdempotencyKeyReuse, computeRateWaitMs } from "../rules/hold-guards.ts";
+import {
+  checkIdempotencyKeyReuse,
+  computeRateLimitState,
+  refuseOverRate,
+} from "../rules/hold-guards.ts";
 import { computeHoldableShare } from "../rules/ledger.ts";
 import { countRunningRequests } from "../rules/open-holds.ts";
 import { findFirstPause } from "../rules/pauses.ts";
@@ -175,11 +179,9 @@ export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refu
 }
 
 function refuseOrganizationRate({ memory, nowMs }: Tx): Refusal | null {
-  const limit = memory.row.rpmLimit;
-  if (limit === null) return null;
-  const retryAfterMs = computeRateWaitMs(memory.rateLog, limit, nowMs);
-  if (retryAfterMs <= 0) return null;
-  return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
+  const { rpmLimit } = memory.row;
+  if (rpmLimit === null) return null;
+  return refuseOverRate("organization", computeRateLimitState(memory.rateLog, rpmLimit, nowMs));
 }
 
 export function readConcurrencyStates(

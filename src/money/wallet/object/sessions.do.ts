@@ -16,8 +16,8 @@ import {
 import type { Meter } from "../rules/limits.ts";
 import {
   computeRateLimitState,
-  computeRateWaitMs,
   refuseInactiveSession,
+  refuseOverRate,
 } from "../rules/hold-guards.ts";
 import { metersOfOwner, peekMeters } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -59,15 +59,9 @@ export function refuseInvalidSession(
   return refuseInactiveSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
-export function refuseOverSessionRate(
-  { memory, nowMs }: Tx,
-  session: Session | undefined,
-): Refusal | null {
-  const limit = session?.rpmLimit ?? null;
-  if (session === undefined || limit === null) return null;
-  const retryAfterMs = computeRateWaitMs(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
-  if (retryAfterMs <= 0) return null;
-  return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
+export function refuseOverSessionRate(tx: Tx, session: Session | undefined): Refusal | null {
+  const state = readSessionRateState(tx, session);
+  return state === null ? null : refuseOverRate("session", state);
 }
 
 export function readSessionRateState(
@@ -75,11 +69,8 @@ export function readSessionRateState(
   session: Session | undefined,
 ): RateLimitState | null {
   if (session === undefined || session.rpmLimit === null) return null;
-  return computeRateLimitState(
-    memory.sessions.rates.get(session.id) ?? [],
-    session.rpmLimit,
-    nowMs,
-  );
+  const log = memory.sessions.rates.get(session.id) ?? [];
+  return computeRateLimitState(log, session.rpmLimit, nowMs);
 }
 
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {

@@ -76,13 +76,6 @@ export function refuseInactiveSession(
  */
 export type RecentRequestTimes = number[];
 
-/** Returns the ms until a new request fits within `limit` requests per 60 seconds. */
-export function computeRateWaitMs(log: RecentRequestTimes, limit: number, nowMs: number): number {
-  dropOldTimes(log, nowMs);
-  const oldest = log[log.length - limit];
-  return oldest === undefined ? 0 : oldest + RATE_WINDOW_MS - nowMs;
-}
-
 export function computeRateLimitState(
   log: RecentRequestTimes,
   limit: number,
@@ -90,8 +83,16 @@ export function computeRateLimitState(
 ): RateLimitState {
   dropOldTimes(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
-  const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + RATE_WINDOW_MS - nowMs);
+  const resetMs = oldest === undefined ? 0 : oldest + RATE_WINDOW_MS - nowMs;
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
+}
+
+/** Rejects a request above a rate limit. */
+export function refuseOverRate(
+  scope: "organization" | "session",
+  { limit, remaining, resetMs: retryAfterMs }: RateLimitState,
+): Refusal | null {
+  return remaining > 0 ? null : refuse({ kind: "rate_limited", scope, limit, retryAfterMs });
 }
 
 export function rateWindowStartMs(nowMs: number): number {
@@ -99,6 +100,6 @@ export function rateWindowStartMs(nowMs: number): number {
 }
 
 function dropOldTimes(log: RecentRequestTimes, nowMs: number): void {
-  const kept = log.findIndex((at) => at > nowMs - RATE_WINDOW_MS);
+  const kept = log.findIndex((at) => at > rateWindowStartMs(nowMs));
   log.splice(0, kept === -1 ? log.length : kept);
 }
