@@ -1,3 +1,4 @@
+import { definedFields } from "../../../shared/defined-fields.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import {
   isObject,
@@ -73,10 +74,6 @@ const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 function removeTopP(samplingFields: JsonObject): JsonObject {
   const { top_p: _, ...withoutTopP } = samplingFields;
   return "temperature" in withoutTopP ? withoutTopP : samplingFields;
-}
-
-function definedFields(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** Reads Claude's message without converting it. */

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { definedFields } from "../../../shared/defined-fields.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { invalid } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -290,11 +291,6 @@ function formatOf(requested: z.infer<typeof format> | undefined): ChatBody["resp
       ...(typeof description === "string" && { description }),
     },
   };
-}
-
-function definedFields(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
-  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(defined) as Partial<ChatBody>;
 }
 
 function numberBetween(min: number, max: number) {

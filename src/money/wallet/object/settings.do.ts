@@ -1,5 +1,6 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
+import { definedFields } from "../../../shared/defined-fields.ts";
 import { findFieldChanges } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { success } from "../../../shared/failure.ts";
@@ -54,10 +55,7 @@ export function patchSettings(
 ): Result<SettingsWithBudgets> {
   const { memory, sql } = tx;
   const before = settingsRecordOf(tx);
-  const given = Object.fromEntries(
-    Object.entries(change).filter(([, value]) => value !== undefined),
-  );
-  const after: SettingsRecord = { ...before, ...given };
+  const after: SettingsRecord = { ...before, ...definedFields(change) };
   const { policy, operatorPolicy: _, maxConcurrent, ...settings } = after;
   const budgetsBefore = budgetStatusesOfOwner(tx, ORGANIZATION).map(({ budget }) => budget);
   const changes = findFieldChanges<SettingsRecord & { readonly budgets: readonly Budget[] }>(
@@ -96,10 +94,7 @@ export function applyConfiguration(
   change: OperatorSettingsChange,
 ): Result<OperatorSettings> {
   const { row } = tx.memory;
-  const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
-  const suspended = change.suspended ?? row.suspended;
-  const closed = change.closed ?? row.closed;
-  const priceList = change.priceList === undefined ? row.priceList : change.priceList;
+  const { rpmLimit, suspended, closed, priceList } = { ...row, ...definedFields(change) };
   assert(
     rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
     "an organization's rpm limit is null or a whole number above 0",

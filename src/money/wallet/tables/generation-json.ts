@@ -1,3 +1,4 @@
+import { definedFields } from "../../../shared/defined-fields.ts";
 import type { FailedAttempt, Generation } from "../../../shared/generation.ts";
 import { COUNTED_UNITS, UNITS } from "../../../shared/usage.ts";
 import { MICROS_PER_DOLLAR } from "../../../shared/money.ts";
@@ -121,13 +122,6 @@ function extraFieldsOf(generation: Generation): NonNullable<DetailList[10]> | nu
 function splitExtra(extra: DetailList[10]) {
   const { trace, skipped, kind, sessionTags, ...counted } = { ...extra };
   return { counted, besides: definedFields({ trace, skipped, kind, sessionTags }) };
-}
-
-function definedFields(fields: {
-  readonly [K in keyof OptionalFields]: OptionalFields[K] | undefined;
-}): OptionalFields {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
 }
 
 /** Returns a price whose request fee is the complete charge, so that a receipt's lines add up. */
