@@ -1,6 +1,6 @@
 import type { GroupedPartResult } from "../call-groups.ts";
 import type { RequestCredential, PresentedSecret } from "../caller.ts";
-import type { Budget, BudgetOwner, BudgetStatus } from "../budgets.ts";
+import type { BudgetOwner, BudgetStatus } from "../budgets.ts";
 import type { Actor, EventRecord } from "../event.ts";
 import type {
   FailureBatch,
@@ -17,6 +17,7 @@ import type { AdmittedKey } from "./register.ts";
 import type { KeyStatus, KeyTerms, RateLimitState } from "../key-terms.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { HoldChange, PlacedHold } from "./holds.ts";
+import type { EndUserPage, EndUserRecord, EndUserUpdate, PutEndUserResult } from "./end-users.ts";
 import type { WalletPauseMethods } from "./pauses.ts";
 import type { WalletPaymentMethods } from "./payments.ts";
 import type { ReconcileOptions, Reconciliation } from "./reconciliation.ts";
@@ -152,31 +153,6 @@ export type CreditRequest = {
   readonly actor?: Actor;
 };
 
-export type EndUserChange = {
-  readonly monthlyQuotaMicro?: Micros | null | undefined;
-  readonly dailyQuotaMicro?: Micros | null | undefined;
-  readonly alertThreshold?: number | undefined;
-  readonly budgets?: readonly Budget[] | undefined;
-};
-/** A change of an end user. Releases before 1.2.0 send no actor and cause no event. */
-export type EndUserUpdate = EndUserChange & { readonly actor?: Actor };
-export type EndUserRecord = {
-  readonly id: string;
-  readonly externalId: string;
-  readonly monthlyQuotaMicro: Micros | null;
-  readonly dailyQuotaMicro: Micros | null;
-  readonly alertThreshold: number;
-  readonly monthlySpendMicro: Micros;
-  readonly dailySpendMicro: Micros;
-  readonly budgets: readonly BudgetStatus[];
-  readonly createdAt: number;
-};
-export type PutEndUserResult = { readonly created: boolean; readonly endUser: EndUserRecord };
-export type EndUserPage = {
-  readonly endUsers: readonly EndUserRecord[];
-  readonly total: number;
-  readonly nextAfter: string | null;
-};
 /** The wallet's methods that `CallGroups` can combine. */
 export type GroupableWalletMethods = Pick<
   WalletMethods,

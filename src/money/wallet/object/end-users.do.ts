@@ -1,4 +1,5 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
+import { definedFields } from "../../../shared/defined-fields.ts";
 import { findFieldChanges } from "../../../shared/event.ts";
 import { findExternalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
@@ -12,7 +13,6 @@ import { isDollarFieldLimit, createMeterWithoutHolds, withBudget } from "../rule
 import type { Meter } from "../rules/limits.ts";
 import { sumInWindow } from "../../../shared/budget-meter.ts";
 import { moveHoldsToEndUser } from "../rules/open-holds.ts";
-import type { EndUser } from "../rules/end-user.ts";
 import {
   selectEndUser,
   selectEndUserPage,
@@ -32,12 +32,12 @@ import { quotaLimitsOf } from "../tables/field-limits.do.ts";
 import { addEvent, eraseEventNames, eraseExternalId } from "./event-log.do.ts";
 import { replaceExternalIdInFailures } from "../tables/failed-rows.do.ts";
 import type {
-  EndUserChange,
+  EndUser,
   EndUserPage,
   EndUserRecord,
   EndUserUpdate,
   PutEndUserResult,
-} from "../../../shared/contracts/wallet.ts";
+} from "../../../shared/contracts/end-users.ts";
 import {
   fieldMetersOfOwner,
   evictMeters,
@@ -65,7 +65,7 @@ export function putEndUser(
   }
   const fresh = prepareEndUser(tx, externalId);
   if (fresh === null) return refuse({ kind: "too_many_end_users" });
-  const made = { ...fresh, user: { ...fresh.user, ...changedLimits(fresh.user, change) } };
+  const made = { ...fresh, user: changedUser(fresh.user, change) };
   tx.storage.transactionSync(() => {
     storeEndUser(tx, made);
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(made.user), change.budgets);
@@ -131,21 +131,15 @@ function refuseExternalId(externalId: string): Refusal | null {
   return problem === null ? null : invalid(`external_id ${problem}.`, "external_id");
 }
 
-type EndUserLimits = Pick<EndUser, "dailyQuotaMicro" | "monthlyQuotaMicro" | "alertThreshold">;
-
-function changedLimits(limits: EndUserLimits, change: EndUserChange): EndUserLimits {
+function changedUser(user: EndUser, change: EndUserUpdate): EndUser {
   const { dailyQuotaMicro, monthlyQuotaMicro, alertThreshold } = change;
-  return {
-    dailyQuotaMicro: dailyQuotaMicro === undefined ? limits.dailyQuotaMicro : dailyQuotaMicro,
-    monthlyQuotaMicro:
-      monthlyQuotaMicro === undefined ? limits.monthlyQuotaMicro : monthlyQuotaMicro,
-    alertThreshold: alertThreshold ?? limits.alertThreshold,
-  };
+  return { ...user, ...definedFields({ dailyQuotaMicro, monthlyQuotaMicro, alertThreshold }) };
 }
 
-function updateEndUser(tx: Tx, known: EndUser, { actor, ...change }: EndUserUpdate): EndUserRecord {
+function updateEndUser(tx: Tx, known: EndUser, change: EndUserUpdate): EndUserRecord {
   const { memory, sql } = tx;
-  const user: EndUser = { ...known, ...changedLimits(known, change) };
+  const { actor } = change;
+  const user = changedUser(known, change);
   const budgets = budgetStatusesOfOwner(tx, ownerOf(known)).map(({ budget }) => budget);
   const data = findFieldChanges(
     eventFieldsOf(known, budgets),

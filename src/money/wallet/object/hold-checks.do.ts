@@ -18,7 +18,7 @@ import { findFirstPause } from "../rules/pauses.ts";
 import { collectPolicyLayers, applyPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
-import type { EndUser } from "../rules/end-user.ts";
+import type { EndUser } from "../../../shared/contracts/end-users.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
 import { prepareEndUser, metersOfQuotaUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";

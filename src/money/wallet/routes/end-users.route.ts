@@ -30,7 +30,7 @@ import { STORED_RESPONSE_HOURS_MAX } from "../../../shared/contracts/settings.ts
 import type { SettingsWithBudgets } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/payments.ts";
 import type { AutoTopUpSettings } from "../../../shared/contracts/payments.ts";
-import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/wallet.ts";
+import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/end-users.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { callWalletOfCaller } from "./reads.route.ts";
 

@@ -2,7 +2,7 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import type { EndUser } from "./end-user.ts";
+import type { EndUser } from "../../../shared/contracts/end-users.ts";
 
 /**
  * An alert about an end user's spend or a low balance. `limitMicro` is the quota or balance

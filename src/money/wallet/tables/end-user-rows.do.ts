@@ -1,6 +1,6 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { periodEndMs, periodOfDay } from "../../../shared/period.ts";
-import type { EndUser } from "../rules/end-user.ts";
+import type { EndUser } from "../../../shared/contracts/end-users.ts";
 
 /**
  * An end user's spend (micro-credits) up to the checkpoint, in the last day and month with spend.

@@ -6,8 +6,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { dollarFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
-import { toNullableMicros } from "../rules/end-user.ts";
-import type { EndUser } from "../rules/end-user.ts";
+import type { EndUser } from "../../../shared/contracts/end-users.ts";
 import { selectEndUser, selectEndUserSpend, updateEndUserSpend } from "./end-user-rows.do.ts";
 import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
@@ -42,7 +41,7 @@ export function storeFieldLimits(
   const limited = limits.find(({ budget }) => budget.amount !== Infinity);
   putKeySpend(sql, {
     key_id: subject,
-    budget: limited?.budget.amount ?? null,
+    budget: limited === undefined ? null : micros(limited.budget.amount),
     period: BUDGET_PERIODS.find((period) => period === limited?.budget.window) ?? null,
     day: since("day"),
     daily: spent("day"),
@@ -69,7 +68,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const limited = row.period ?? "total";
   const limit = (window: string, tally: BucketSums): CountedLimit =>
     dollarFieldLimit(owner, window, {
-      amount: window === limited ? toNullableMicros(row.budget) : null,
+      amount: window === limited ? row.budget : null,
       tally,
     });
   return [

@@ -5,6 +5,7 @@ import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { keySecretsFromJson, keySecretsToJson } from "../../../shared/key.ts";
 import type { Key, KeyScope } from "../../../shared/key.ts";
+import type { Micros } from "../../../shared/money.ts";
 import type { UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
@@ -221,7 +222,7 @@ export function clampKeyTimes(storage: DurableObjectStorage, key: number, clockM
 /** A key's spend and its `budget_dollars`, which is null after removal. */
 type KeySpendRow = {
   key_id: string;
-  budget: number | null;
+  budget: Micros | null;
   period: BudgetPeriod | null;
   day: string;
   daily: number;
