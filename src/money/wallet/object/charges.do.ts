@@ -1,5 +1,4 @@
 import { DAY_MS } from "../../../shared/clock.ts";
-import { creationTimeOfId } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { declaredTagsToJson } from "../../../shared/tags.ts";
@@ -11,7 +10,7 @@ import type {
   LedgerCredit,
 } from "../../../shared/contracts/exports.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { creationTimeOfHoldId, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-ids.ts";
 import { TagCombinationsOfDay } from "../rules/tag-sets.ts";
 import {
   addChargeGroup,
@@ -74,7 +73,7 @@ export function isChargeFoldDue(tx: Tx): boolean {
  * charges to it.
  */
 function newestClosedDay(floorId: string): string {
-  const ms = creationTimeOfId(floorId, HOLD_ID_PREFIX);
+  const ms = creationTimeOfHoldId(floorId);
   return ms === null ? "" : periodOf(ms - REQUEST_ID_AGE_MAX_MS - DAY_MS).day;
 }
 

@@ -1,7 +1,6 @@
 import { insertRow } from "../../../shared/tables.do.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import { TOKEN_COLUMNS, listTokenCounts } from "../../../shared/usage-sums.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
@@ -35,7 +34,7 @@ export function takeCheckpoint(tx: Tx): void {
 
 /** Returns an ID below the IDs of all future charges. */
 export function findLowestFutureId(tx: Tx): string {
-  let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - REQUEST_ID_AGE_MAX_MS);
+  let floorId = lowestHoldIdSince(tx.clockMs);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
 }

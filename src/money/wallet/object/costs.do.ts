@@ -6,11 +6,10 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { computeCost } from "../../../shared/cost.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { holdIdBound, lowestHoldIdSince } from "../rules/hold-ids.ts";
 import {
   parseFailedAttempts,
   parseGeneration,
@@ -46,8 +45,8 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): ProviderCo
       FROM requests JOIN names ON names.number = requests.sold
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state IN ('settled', 'voided')
         AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
-      lowestIdAt(HOLD_ID_PREFIX, fromMs - REQUEST_ID_AGE_MAX_MS),
-      lowestIdAt(HOLD_ID_PREFIX, query.beforeMs + REQUEST_ID_AGE_MAX_MS),
+      lowestHoldIdSince(fromMs),
+      holdIdBound(query.beforeMs),
       fromMs,
       query.beforeMs,
       query.model,

@@ -2,11 +2,11 @@ import { assert } from "../../../shared/assert.ts";
 import { now } from "../../../shared/clock.ts";
 import { refuse } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import { logAlert, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { migrateExistingTables } from "../../../shared/tables.do.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { rateWindowStartMs } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { clampIdempotencyKeyTimes } from "../tables/request-rows.do.ts";
 import { updateWalletRow, readNewestCheckpoint } from "../tables/wallet-row.do.ts";
@@ -324,7 +324,7 @@ function adaptToClock(tx: Tx): void {
   moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
   // IDs contain the platform's time, so newer holds have greater IDs.
-  const floorId = lowestIdAt(HOLD_ID_PREFIX, nowMs - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
+  const floorId = lowestHoldIdSince(nowMs - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
     sql.exec(

@@ -2,17 +2,13 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { lowestIdAt, creationTimeOfId } from "../../../shared/id.ts";
 import { copyHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
-import {
-  HOLD_ID_PREFIX,
-  REQUEST_ID_AGE_MAX_MS,
-  refuseInvalidHoldId,
-} from "../rules/hold-guards.ts";
+import { refuseInvalidHoldId } from "../rules/hold-guards.ts";
+import { creationTimeOfHoldId, lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { decideHold, findStoredHoldResult } from "../rules/ledger.ts";
 import {
   checkRequestCountBudgets,
@@ -326,10 +322,7 @@ function storedHoldValues(
 
 function floorIdFor(tx: Tx, id: string): string {
   if (id >= tx.memory.floorId) return tx.memory.floorId;
-  return lowestIdAt(
-    HOLD_ID_PREFIX,
-    (creationTimeOfId(id, HOLD_ID_PREFIX) ?? 0) - REQUEST_ID_AGE_MAX_MS,
-  );
+  return lowestHoldIdSince(creationTimeOfHoldId(id) ?? 0);
 }
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {

@@ -1,9 +1,9 @@
-import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { rateWindowStartMs } from "../rules/hold-guards.ts";
 import type { RecentRequestTimes } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import type { TokenWindow } from "../rules/token-window.ts";
 import type { Debts } from "../rules/debts.ts";
 import { createHoldTotals, addOpenHold } from "../rules/open-holds.ts";
@@ -223,7 +223,7 @@ export function selectRecentHoldTimes(
       `SELECT admitted_at AS at FROM requests
       WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
       ORDER BY admitted_at`,
-      lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestHoldIdSince(floor - CLOCK_LAG_MAX_MS),
       floor,
       nowMs,
     )

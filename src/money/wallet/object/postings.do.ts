@@ -2,7 +2,6 @@ import { assert } from "../../../shared/assert.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { creationTimeOfId } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -10,7 +9,7 @@ import type { Generation } from "../../../shared/generation.ts";
 import { declaredTagsToJson } from "../../../shared/tags.ts";
 import { tokenCountsOf } from "../../../shared/usage-sums.ts";
 import { findBalanceAlert } from "../rules/alerts.ts";
-import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
+import { creationTimeOfHoldId } from "../rules/hold-ids.ts";
 import {
   balanceAfterCredit,
   decideSettlement,
@@ -63,7 +62,7 @@ export function settle(
   actor: Actor | null = null,
 ): Result<SettleResult> {
   const { id, cost, generation } = settlement;
-  if (creationTimeOfId(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
+  if (creationTimeOfHoldId(id) === null) return refuse({ kind: "internal" });
   assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
   const counts = Object.values(generation.usage);
   assert(
@@ -214,7 +213,7 @@ export function voidHold(
   id: string,
   absorbed: Generation | null = null,
 ): Result<VoidResult> {
-  if (creationTimeOfId(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
+  if (creationTimeOfHoldId(id) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
   const open = memory.ledger.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);

@@ -1,10 +1,9 @@
 import type { FailedRequest } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { holdIdBound, lowestHoldIdSince } from "../rules/hold-ids.ts";
 import type {
   RequestState,
   WalletMethods,
@@ -95,8 +94,7 @@ function ledgerRows(
       from,
     )
     .toArray();
-  const beforeId =
-    to === null ? MAX_ID : lowestIdAt(HOLD_ID_PREFIX, to.newest + REQUEST_ID_AGE_MAX_MS + 1);
+  const beforeId = to === null ? MAX_ID : holdIdBound(to.newest + 1);
   return sql
     .exec<LedgerRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
@@ -198,12 +196,9 @@ function refuseUnknownGeneration(): Refusal {
 /** Returns requests, newest first. Scans at most `SCANNED_MAX` rows, so a page can be short. */
 export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = query;
-  const beforeId =
-    [
-      query.after ?? MAX_ID,
-      lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
-    ].toSorted()[0] ?? "";
-  const fromId = lowestIdAt(HOLD_ID_PREFIX, fromMs - REQUEST_ID_AGE_MAX_MS);
+  const endId = holdIdBound(beforeMs);
+  const beforeId = query.after !== null && query.after < endId ? query.after : endId;
+  const fromId = lowestHoldIdSince(fromMs);
   const [end] = sql
     .exec<{ id: string }>(
       "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",

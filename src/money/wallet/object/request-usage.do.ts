@@ -1,7 +1,6 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { holdIdBound, lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type {
@@ -60,12 +59,12 @@ export function findReportStart(
 ): ReportStart {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs, findLastLossMs(sql));
-  const fromId = lowestIdAt(HOLD_ID_PREFIX, since - REQUEST_ID_AGE_MAX_MS);
+  const fromId = lowestHoldIdSince(since);
   const [end] = sql
     .exec<{ id: string; admitted_at: number }>(
       "SELECT id, admitted_at FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
       fromId,
-      lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
+      holdIdBound(beforeMs),
       ROWS_MAX - 1,
     )
     .toArray();
@@ -110,7 +109,7 @@ function reportBindings(query: RequestSumsQuery & ReportStart): (string | number
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
-    lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
+    holdIdBound(beforeMs),
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),

@@ -1,7 +1,6 @@
 import { numberVar } from "../../../shared/config/config.ts";
-import { lowestIdAt, creationTimeOfId } from "../../../shared/id.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
-import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
+import { creationTimeOfHoldId, lowestHoldIdAt } from "../rules/hold-ids.ts";
 import { deleteOldEvents } from "./event-log.do.ts";
 import { deleteAdmissionsOfRevokedKeys } from "../tables/key-rows.do.ts";
 import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/request-rows.do.ts";
@@ -31,11 +30,7 @@ export function runRetention(tx: Tx): boolean {
   // Freeing storage comes first, because the later steps write.
   const room = isStorageLow(tx) && freeStorage(tx);
   const unpaid = deleteUnpaid(tx);
-  const [endId, paid] = batchEnd(
-    tx.sql,
-    "",
-    lowestIdAt(HOLD_ID_PREFIX, tx.nowMs - paidRetentionMs(tx)),
-  );
+  const [endId, paid] = batchEnd(tx.sql, "", lowestHoldIdAt(tx.nowMs - paidRetentionMs(tx)));
   rollUpRows(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
   const minutes = deleteAdmissionsOfRevokedKeys(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
@@ -71,11 +66,7 @@ export function isStorageFullError(error: unknown): boolean {
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
   const { storageState: room } = memory;
-  const [endId, more] = batchEnd(
-    tx.sql,
-    room.fromId,
-    lowestIdAt(HOLD_ID_PREFIX, nowMs - LATE_MESSAGE_MS),
-  );
+  const [endId, more] = batchEnd(tx.sql, room.fromId, lowestHoldIdAt(nowMs - LATE_MESSAGE_MS));
   rollUpRows(tx, { fromId: room.fromId, endId, only: IS_DELETABLE_SQL });
   memory.storageState = {
     ...room,
@@ -109,7 +100,7 @@ function oldestDueMs(tx: Tx, fromId: string, ageMs: number): number | null {
   const [row] = tx.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
-  const minted = row === undefined ? null : creationTimeOfId(row.id, HOLD_ID_PREFIX);
+  const minted = row === undefined ? null : creationTimeOfHoldId(row.id);
   return minted === null ? null : minted + ageMs;
 }
 
@@ -131,7 +122,7 @@ function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, b
 
 function deleteUnpaid(tx: Tx): boolean {
   const { sweptId } = tx.memory.row;
-  const beforeId = lowestIdAt(HOLD_ID_PREFIX, tx.nowMs - UNPAID_RETENTION_MS);
+  const beforeId = lowestHoldIdAt(tx.nowMs - UNPAID_RETENTION_MS);
   if (beforeId <= sweptId) return false;
   const [endId, more] = batchEnd(tx.sql, sweptId, beforeId);
   tx.sql.exec(

@@ -1,24 +1,18 @@
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { creationTimeOfId } from "../../../shared/id.ts";
 import type { RateLimitState } from "../../../shared/key-terms.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
+import { creationTimeOfHoldId, REQUEST_ID_AGE_MAX_MS } from "./hold-ids.ts";
 import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
-
-/** Prefix of hold IDs, which are request IDs. */
-export const HOLD_ID_PREFIX = "req_";
-
-/** Maximum age of a request ID in ms. Older requests can be late duplicates. */
-export const REQUEST_ID_AGE_MAX_MS = 120_000;
 
 /**
  * Returns `overloaded` for an ID that is too old or too new, `internal` for a malformed ID, or
  * null.
  */
 export function refuseInvalidHoldId(id: string, nowMs: number): Refusal | null {
-  const minted = creationTimeOfId(id, HOLD_ID_PREFIX);
+  const minted = creationTimeOfHoldId(id);
   if (minted === null) return refuse({ kind: "internal" });
   return Math.abs(minted - nowMs) > REQUEST_ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }

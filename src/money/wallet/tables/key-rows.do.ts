@@ -1,6 +1,5 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { assert } from "../../../shared/assert.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { keySecretsFromJson, keySecretsToJson } from "../../../shared/key.ts";
@@ -9,7 +8,8 @@ import type { Micros } from "../../../shared/money.ts";
 import type { UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { rateWindowStartMs } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { TokenWindow } from "../rules/token-window.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import type { WalletKeyRecord } from "../../../shared/contracts/wallet.ts";
@@ -278,7 +278,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
         iif(state = 'settled', prompt_tokens + completion_tokens, tokens) AS count
       FROM requests WHERE id >= ?1 AND admitted_at > ?2 AND tokens IS NOT NULL
         AND state IN ('held', 'settled', 'expired') ORDER BY admitted_at, id`,
-      lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestHoldIdSince(floor - CLOCK_LAG_MAX_MS),
       floor,
       clock,
     )

@@ -1,10 +1,10 @@
 import type { SessionQuery } from "../../../shared/contracts/wallet.ts";
 import { insertRow } from "../../../shared/tables.do.ts";
-import { lowestIdAt } from "../../../shared/id.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { rateWindowStartMs } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
@@ -50,7 +50,7 @@ export function loadRecentSessionRequests(
   const rows = sql.exec<{ session: string; at: number }>(
     `SELECT session, min(admitted_at, ?3) AS at FROM requests WHERE id >= ?1 AND admitted_at > ?2
       AND session IS NOT NULL AND granted IS NOT NULL ORDER BY at`,
-    lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+    lowestHoldIdSince(floor - CLOCK_LAG_MAX_MS),
     floor,
     clock,
   );

@@ -1,7 +1,6 @@
-import { lowestIdAt } from "../../../shared/id.ts";
 import { createOrMigrateTables } from "../../../shared/tables.do.ts";
 import type { TableMigrations } from "../../../shared/tables.do.ts";
-import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { CHARGE_SUMS_TABLES_SQL } from "./charge-sums.do.ts";
 import { FAILED_REQUESTS_TABLES_SQL } from "./failed-rows.do.ts";
 import { TAG_KEYS_TABLE_SQL } from "./tag-rows.do.ts";
@@ -294,7 +293,7 @@ export function createWallet(
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },
 ): void {
   const { sql } = storage;
-  const floorId = lowestIdAt(HOLD_ID_PREFIX, made.nowMs - REQUEST_ID_AGE_MAX_MS);
+  const floorId = lowestHoldIdSince(made.nowMs);
   storage.transactionSync(() => {
     createOrMigrateTables(storage, WALLET_TABLES);
     sql.exec(
