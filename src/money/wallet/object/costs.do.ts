@@ -1,4 +1,3 @@
-import { numberVar } from "../../../shared/config/config.ts";
 import type {
   CostGroup,
   CostQuery,
@@ -15,9 +14,9 @@ import {
   parseGeneration,
   parseSharedChargeFields,
 } from "../tables/generation-json.ts";
+import { retentionStartMs } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { findLastLossMs } from "./request-usage.do.ts";
-import { DAY_MS } from "../../../shared/clock.ts";
 
 const ROWS_MAX = 50_000;
 
@@ -36,9 +35,9 @@ type CostRow = {
  * Returns costs from the newest `ROWS_MAX` requests that providers billed: settled requests, and
  * voided requests that the operator pays. Counts other billed failed calls separately.
  */
-export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): ProviderCostReport {
-  const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
-  const fromMs = Math.max(query.fromMs, keptMs);
+export function readCosts(tx: Tx, query: CostQuery): ProviderCostReport {
+  const { sql } = tx;
+  const fromMs = Math.max(query.fromMs, retentionStartMs(tx));
   const rows = sql
     .exec<CostRow>(
       `SELECT admitted_at, state, shortfall, charged, prompt_tokens, completion_tokens, detail, names.text AS sold

@@ -41,7 +41,8 @@ import {
 } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
-import { HOUR_MS } from "../../../shared/clock.ts";
+import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
+import { numberVar } from "../../../shared/config/config.ts";
 
 /** Ms between publishes of a wallet with few changes. */
 export const QUIET_PUBLISH_INTERVAL_MS = 180_000;
@@ -285,6 +286,11 @@ export function changeWalletRow(tx: Tx, change: Partial<WalletRow>): void {
   const row = { ...tx.memory.row, ...change };
   updateWalletRow(tx.sql, row);
   tx.memory.row = row;
+}
+
+/** Returns the time (Unix ms) before which retention deletes requests. */
+export function retentionStartMs({ env, nowMs }: Tx): number {
+  return nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
 }
 
 /** Throws if a newer instance of the wallet has replaced this one. */

@@ -1,4 +1,3 @@
-import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { holdIdBound, lowestHoldIdSince } from "../rules/hold-ids.ts";
 import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
@@ -11,8 +10,8 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { TAG_KEY_PATTERN } from "../../../shared/tags.ts";
 import { REQUEST_TAGS_SQL } from "../tables/generation-json.ts";
+import { retentionStartMs } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { DAY_MS } from "../../../shared/clock.ts";
 
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
@@ -54,11 +53,11 @@ type ReportStart = { readonly fromId: string; readonly fromMs: number };
 
 /** Returns the ID and time (Unix ms) at which a report of the newest `ROWS_MAX` requests starts. */
 export function findReportStart(
-  { sql, env, nowMs }: Tx,
+  tx: Tx,
   { fromMs, beforeMs }: Pick<RequestSumsQuery, "fromMs" | "beforeMs">,
 ): ReportStart {
-  const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
-  const since = Math.max(fromMs, keptMs, findLastLossMs(sql));
+  const { sql } = tx;
+  const since = Math.max(fromMs, retentionStartMs(tx), findLastLossMs(sql));
   const fromId = lowestHoldIdSince(since);
   const [end] = sql
     .exec<{ id: string; admitted_at: number }>(

@@ -7,7 +7,7 @@ import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/req
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
 import { storeCharges, selectUnfoldedCharges, foldChargesIntoTotals } from "./charges.do.ts";
-import { changeWalletRow } from "./memory.do.ts";
+import { changeWalletRow, retentionStartMs } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
@@ -30,7 +30,7 @@ export function runRetention(tx: Tx): boolean {
   // Freeing storage comes first, because the later steps write.
   const room = isStorageLow(tx) && freeStorage(tx);
   const unpaid = deleteUnpaid(tx);
-  const [endId, paid] = batchEnd(tx.sql, "", lowestHoldIdAt(tx.nowMs - paidRetentionMs(tx)));
+  const [endId, paid] = batchEnd(tx.sql, "", lowestHoldIdAt(retentionStartMs(tx)));
   rollUpRows(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
   const minutes = deleteAdmissionsOfRevokedKeys(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
@@ -88,7 +88,7 @@ export function freeStorageNow(tx: Tx): boolean {
 /** Returns when old rows are due for deletion (Unix ms). */
 export function nextRetentionAt(tx: Tx): number | null {
   const due = [
-    oldestDueMs(tx, "", paidRetentionMs(tx)),
+    oldestDueMs(tx, "", tx.nowMs - retentionStartMs(tx)),
     oldestDueMs(tx, tx.memory.row.sweptId, UNPAID_RETENTION_MS),
     nextIdempotencyExpiryMs(tx.sql),
     tx.memory.sessions.rows > 0 ? tx.nowMs : null,
@@ -102,10 +102,6 @@ function oldestDueMs(tx: Tx, fromId: string, ageMs: number): number | null {
     .toArray();
   const minted = row === undefined ? null : creationTimeOfHoldId(row.id);
   return minted === null ? null : minted + ageMs;
-}
-
-function paidRetentionMs(tx: Tx): number {
-  return numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
 }
 
 function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, boolean] {
