@@ -47,7 +47,7 @@ export function readNewestLedgerRows(tx: Tx, beforeSeq: number, limit: number): 
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, tx.memory.ledger.seq + 1);
   while (rows.length < limit && before > 1) {
-    const from = checkpointBefore(tx.sql, before - Math.max(limit, 2));
+    const from = checkpointBefore(tx.sql, before - Math.max(limit, 2))?.seq ?? 0;
     const to = nextCheckpoint(tx.sql, before - 1);
     const part = ledgerRows(tx.sql, { from, to, upTo: before - 1, limit: before - from });
     rows.push(...part.toReversed());
@@ -56,14 +56,14 @@ export function readNewestLedgerRows(tx: Tx, beforeSeq: number, limit: number): 
   return rows.slice(0, limit);
 }
 
-function checkpointBefore(sql: SqlStorage, seq: number): number {
+function checkpointBefore(sql: SqlStorage, seq: number) {
   const [mark] = sql
-    .exec<{ seq: number }>(
-      "SELECT seq FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+    .exec<{ seq: number; floor_id: string }>(
+      "SELECT seq, floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
       seq,
     )
     .toArray();
-  return mark?.seq ?? 0;
+  return mark;
 }
 
 type CheckpointMark = { seq: number; newest: number };
@@ -88,12 +88,6 @@ function ledgerRows(
   },
 ): LedgerRow[] {
   const { from, to, limit, upTo = Number.MAX_SAFE_INTEGER } = range;
-  const [floor] = sql
-    .exec<{ floor_id: string }>(
-      "SELECT floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
-      from,
-    )
-    .toArray();
   const beforeId = to === null ? MAX_ID : holdIdBound(to.newest + 1);
   return sql
     .exec<LedgerRow>(
@@ -105,7 +99,7 @@ function ledgerRows(
       SELECT seq, kind, amount, balance, absorbed, created_at, reference, request_id
       FROM entries WHERE seq > ?3 AND seq <= ?4
       ORDER BY seq LIMIT ?5`,
-      floor?.floor_id ?? "",
+      checkpointBefore(sql, from)?.floor_id ?? "",
       beforeId,
       from,
       Math.min(to?.seq ?? upTo, upTo),
