@@ -289,16 +289,14 @@ export function syncAndReadMeters(
   const meters = [
     ...metersOfQuotaUser(tx, payer),
     ...metersOfRequest(tx, { keyId, endUserId: null, session: null }),
+    ...(session === undefined ? [] : metersOfSession(tx, session)),
   ];
   const models = listRequestedModels(request);
-  const counting = meters.filter(({ budget }) => isAnyModelCounted(budget, models));
-  if (session === undefined) return counting;
-  const ofSession = metersOfSession(tx, session).filter(({ budget }) =>
-    isAnyModelCounted(budget, models),
-  );
   // The order matters, because only the first exceeded limit is reported and can pause its owner.
-  return [...counting, ...ofSession].toSorted(
-    (one, other) =>
-      BUDGET_SCOPE_CHECK_ORDER.indexOf(one.scope) - BUDGET_SCOPE_CHECK_ORDER.indexOf(other.scope),
-  );
+  return meters
+    .filter(({ budget }) => isAnyModelCounted(budget, models))
+    .toSorted(
+      (one, other) =>
+        BUDGET_SCOPE_CHECK_ORDER.indexOf(one.scope) - BUDGET_SCOPE_CHECK_ORDER.indexOf(other.scope),
+    );
 }
