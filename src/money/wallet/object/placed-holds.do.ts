@@ -9,7 +9,6 @@ import type { HoldChange, HoldCaller, PlacedHold } from "../../../shared/contrac
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { extendOpenHold } from "../rules/open-holds.ts";
-import type { KnownHold } from "../rules/ledger.ts";
 import {
   selectIdempotencyHolder,
   selectRequest,
@@ -150,14 +149,10 @@ function refuseUnknownHold(): Refusal {
 
 function findPlacedHold(tx: Tx, id: string): PlacedHold | null {
   const known = selectRequest(tx.sql, id);
-  return known === null ? null : placedHoldFrom(known);
-}
-
-function placedHoldFrom(known: KnownHold): PlacedHold | null {
-  const { purpose = null, granted, state } = known;
-  if (purpose === null || granted === null) return null;
+  if (!known?.purpose || known.granted === null) return null;
+  const { purpose, granted, state } = known;
   return {
-    id: known.id,
+    id,
     ...copyHoldPurpose(purpose),
     state,
     keyId: known.keyId,

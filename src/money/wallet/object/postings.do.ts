@@ -96,7 +96,6 @@ function postCharge(
   const crossings = collectQuotaAlerts(tx, counts, known.period);
   const low = findBalanceAlert(balance, memory.row.settings.lowBalanceThresholdMicro);
   if (low !== null) crossings.push(low);
-  const operatorEvents = chargeEvents(settlement, posting, actor);
   const crossed = findCrossedLimits(counts);
   const sold = getOrInsertName(tx.sql, memory.names, sharedChargeFieldsJson(settlement.generation));
   const write = (): void => {
@@ -107,9 +106,9 @@ function postCharge(
     });
     raiseAlerts(tx, crossings, seq);
     emitCrossedLimits(tx, crossed, { period: known.period, nowMs: tx.nowMs });
-    for (const event of operatorEvents) addEvent(tx, event);
+    if (actor !== null) addEvent(tx, chargeEvent(settlement, posting, actor));
   };
-  const hasEvents = crossings.length + operatorEvents.length + crossed.length > 0;
+  const hasEvents = crossings.length + crossed.length > 0 || actor !== null;
   const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !hasEvents;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
@@ -380,12 +379,7 @@ function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): W
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }
 
-function chargeEvents(
-  { id }: Settlement,
-  posting: HoldPosting,
-  actor: Actor | null,
-): WalletEvent[] {
-  if (actor === null) return [];
+function chargeEvent({ id }: Settlement, posting: HoldPosting, actor: Actor): WalletEvent {
   const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
-  return [{ type: "balance.charged", actor, subject: id, data }];
+  return { type: "balance.charged", actor, subject: id, data };
 }

@@ -67,10 +67,7 @@ export function recordTopUpFailure(tx: Tx, id: string, end: TopUpFailure): void 
   const { memory, nowMs } = tx;
   const after = recordFailedTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
-  if (after.disabledReason !== null && end.kind === "soft") {
-    return disableWithState(tx, after, after.disabledReason);
-  }
-  if (end.kind === "hard") return disableWithState(tx, after, end.reason);
+  if (after.disabledReason !== null) return disableWithState(tx, after, after.disabledReason);
   const until = after.pausedUntil === null ? null : timestamp(after.pausedUntil);
   storeTopUp(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
 }

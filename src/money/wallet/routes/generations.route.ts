@@ -175,9 +175,9 @@ async function findRequest(
 
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
   const id = parseRequestId(named);
-  if (id === null) return refuseUnknownGeneration();
-  const answer = await callWalletOfCaller(c, (wallet) => wallet.request(id));
-  return !answer.ok && answer.failure.kind === "not_found" ? refuseUnknownGeneration() : answer;
+  return id === null
+    ? refuseUnknownGeneration()
+    : callWalletOfCaller(c, (wallet) => wallet.request(id));
 }
 
 async function checkAccess(
