@@ -67,7 +67,9 @@ export type FailureQuery = {
 };
 export type FailureReport = { readonly counts: readonly HourlyFailureCount[] };
 
-export type FailureDimension = "model" | "provider" | "user";
+/** The dimensions by which stored failures can be grouped and filtered. */
+export const FAILURE_DIMENSIONS = ["model", "provider", "user"] as const;
+export type FailureDimension = (typeof FAILURE_DIMENSIONS)[number];
 export type StoredFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;

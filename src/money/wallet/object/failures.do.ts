@@ -1,4 +1,4 @@
-import { numberVar } from "../../../shared/config/config.ts";
+import { FAILURE_DIMENSIONS } from "../../../shared/failed-request.ts";
 import type {
   FailureBatch,
   FailedRequest,
@@ -19,8 +19,9 @@ import {
   selectFailuresStoredSince,
 } from "../tables/failed-rows.do.ts";
 import { findDeletedEndUser } from "./end-users.do.ts";
+import { retentionStartMs } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
+import { HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
 import { isUnfinishedProviderCallReason } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
@@ -29,7 +30,7 @@ import { findReportStart } from "./request-usage.do.ts";
 
 export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
   if (tx.memory.storageState.isFull) return refuse({ kind: "storage_unavailable" });
-  const fromMs = tx.nowMs - numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
+  const fromMs = retentionStartMs(tx);
   const requests = batch.requests.map((one) => replaceDeletedName(tx, one));
   tx.storage.transactionSync(() => insertFailedRequests(tx.sql, { ...batch, requests }, fromMs));
   return success(null);
@@ -55,7 +56,7 @@ export function readStoredFailureReport(
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
     if (!matchesFilters(one, query.only)) continue;
-    const group = DIMENSIONS[query.by](one);
+    const group = GROUP_OF[query.by](one);
     const known = groups.get(group) ?? { group, count: 0, lastAt: 0, lastId: "" };
     known.count += 1;
     Object.assign(known, one.at >= known.lastAt && { lastAt: one.at, lastId: one.id });
@@ -66,21 +67,16 @@ export function readStoredFailureReport(
   return { groups: data, completeFrom: Math.min(wholeMs, query.beforeMs, nowMs) };
 }
 
-const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {
+const GROUP_OF: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {
   model: ({ model, askedModel }) => model ?? askedModel,
   provider: ({ attempts }) => attempts.at(-1)?.route.split(":")[0] ?? null,
   user: ({ externalId }) => externalId,
 };
 
-function isDimension(name: string): name is FailureDimension {
-  return name in DIMENSIONS;
-}
-
 function matchesFilters(one: FailedRequest, only: StoredFailureQuery["only"]): boolean {
-  return Object.keys(DIMENSIONS).every((name) => {
-    if (!isDimension(name)) return true;
+  return FAILURE_DIMENSIONS.every((name) => {
     const named = only[name];
-    return named === null || named.includes(DIMENSIONS[name](one) ?? "");
+    return named === null || named.includes(GROUP_OF[name](one) ?? "");
   });
 }
 

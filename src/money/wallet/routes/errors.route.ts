@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { singleValueSchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
+import { FAILURE_DIMENSIONS } from "../../../shared/failed-request.ts";
 import type {
   HourlyFailureCount,
   FailureQuery,
@@ -16,13 +17,12 @@ import type { ReadMemberKeyIds } from "./generations.route.ts";
 import { callWalletOfCaller } from "./reads.route.ts";
 import { daySchema, listFilterSchema, parseDayStartMs } from "./usage.route.ts";
 
-/** The groupings that need only counters. The groupings in `STORED_BY` need stored failures. */
+/** The groupings that need only counters. The others need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
-const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuerySchema = z.object({
   from: z.optional(daySchema),
   to: z.optional(daySchema),
-  group_by: z._default(z.enum([...COUNTED_BY, ...STORED_BY]), "code"),
+  group_by: z._default(z.enum([...COUNTED_BY, ...FAILURE_DIMENSIONS]), "code"),
   key_id: z.optional(listFilterSchema),
   model: z.optional(listFilterSchema),
   provider: z.optional(listFilterSchema),
@@ -83,12 +83,12 @@ function storedFailureQuery(
 ): Result<StoredFailureQuery | null> {
   const { group_by, model = null, provider = null, external_id } = fields;
   const only = { model, provider, user: external_id === undefined ? null : [external_id] };
-  const by = STORED_BY.find((name) => name === group_by);
+  const by = FAILURE_DIMENSIONS.find((name) => name === group_by);
   if (by !== undefined) return success({ ...query, by, only });
   const filters = { model, provider, external_id: only.user };
   const [wrong] = Object.entries(filters).find(([, named]) => named !== null) ?? [];
   if (wrong === undefined) return success(null);
-  return invalid(`${wrong} requires group_by ${STORED_BY.join(", ")}.`, wrong);
+  return invalid(`${wrong} requires group_by ${FAILURE_DIMENSIONS.join(", ")}.`, wrong);
 }
 
 function storedFailuresView({ groups, completeFrom }: StoredFailureReport) {
