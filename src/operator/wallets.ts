@@ -18,9 +18,8 @@ import { readMemberIdsByKeyId } from "../accounts/keys/keys.store.ts";
 import { parseEventsQuery, eventsView, alertsView } from "../money/wallet/routes/reads.route.ts";
 import { readUsageReport } from "../money/wallet/routes/usage.route.ts";
 import { generationSchema } from "../shared/generation.ts";
+import { RESERVED_REFERENCE_PREFIXES } from "../shared/credit-reference.ts";
 import { callObject } from "../shared/reach-object.ts";
-
-const RESERVED_PREFIXES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
 
 export const creditSchema = z.object({
   amount_micro: z
@@ -30,7 +29,7 @@ export const creditSchema = z.object({
     z.minLength(1),
     z.maxLength(200),
     z.refine(
-      (text) => !RESERVED_PREFIXES.some((prefix) => text.startsWith(prefix)),
+      (text) => !RESERVED_REFERENCE_PREFIXES.some((prefix) => text.startsWith(prefix)),
       "can't start with stripe:, owed: or rebuild:, which are reserved",
     ),
   ),

@@ -7,6 +7,7 @@ import type {
   CreditPage,
   CreditRow,
 } from "../../shared/contracts/payments.ts";
+import { creditKindOf } from "../../shared/credit-reference.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 
@@ -122,20 +123,10 @@ function creditView(row: CreditRow) {
   return {
     id: String(row.seq),
     created_at: timestamp(row.createdAt),
-    kind: creditKind(row),
+    kind: creditKindOf(row),
     amount_micro: row.amountMicro,
     balance_micro: row.balanceMicro,
     reference: row.reference,
     purchase_id: row.purchaseId,
   };
-}
-
-type CreditKind = "payment" | "credit" | "correction" | "reversal" | "return" | "rebuild";
-
-function creditKind({ reference, amountMicro }: CreditRow): CreditKind {
-  if (reference.startsWith("rebuild:")) return "rebuild";
-  if (reference.startsWith("owed:")) return "reversal";
-  if (/^stripe:[^:]+:back:/.test(reference)) return "return";
-  if (reference.startsWith("stripe:")) return "payment";
-  return amountMicro < 0 ? "correction" : "credit";
 }

@@ -3,6 +3,7 @@ import type { AppContext } from "../../../shared/http/context.ts";
 import { fail } from "../../../shared/http/context.ts";
 import { singleValueSchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now } from "../../../shared/clock.ts";
+import { paymentIdOfCredit } from "../../../shared/credit-reference.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -14,7 +15,6 @@ import {
   FOCUS_CSV_HEADER,
   buildFocusCreditRows,
   formatFocusCsv,
-  paymentIdOf,
   buildFocusUsageRows,
 } from "./focus.ts";
 import { callObject } from "../../../shared/reach-object.ts";
@@ -134,11 +134,13 @@ async function creditRowsOf(
   { credits }: ChargesPage,
   payments: ExportSources["payments"],
 ): Promise<Result<FocusRow[]>> {
-  const ids = credits.map(paymentIdOf).filter((id) => id !== null);
+  const ids = credits.map(paymentIdOfCredit).filter((id) => id !== null);
   const taxes = ids.length === 0 ? success({}) : await callObject(() => payments().taxes(ids));
   if (!taxes.ok) return taxes;
   const taxOf: Readonly<Record<string, number>> = taxes.value;
   return success(
-    credits.flatMap((one) => buildFocusCreditRows(at, one, taxOf[paymentIdOf(one) ?? ""] ?? null)),
+    credits.flatMap((one) =>
+      buildFocusCreditRows(at, one, taxOf[paymentIdOfCredit(one) ?? ""] ?? null),
+    ),
   );
 }

@@ -1,4 +1,5 @@
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { creditKindOf } from "../../../shared/credit-reference.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
@@ -217,17 +218,18 @@ function adjustmentColumns(
 
 export function buildFocusCreditRows(
   at: FocusDay,
-  { amountMicro, reference }: LedgerCredit,
+  credit: LedgerCredit,
   taxMicro: number | null,
 ): FocusRow[] {
+  const { amountMicro, reference } = credit;
   const amount = decimalText(BigInt(amountMicro), 6);
   const money = { ChargeFrequency: "One-Time", x_LedgerAmount: amount, x_Reference: reference };
-  const kind = creditKind(reference, amountMicro);
+  const kind = creditKindOf(credit);
   if (kind === "payment") {
     const tax = taxMicro === null || taxMicro === 0 ? [] : [taxRow(at, reference, taxMicro)];
     return [focusRow(at, { ...money, ...paymentColumns(amount) }), ...tax];
   }
-  if (kind === "refund") {
+  if (kind === "reversal" || kind === "return") {
     const columns = {
       ...costColumns(amount, ZERO),
       ChargeCategory: "Purchase",
@@ -249,20 +251,6 @@ const CREDIT_DESCRIPTIONS = {
   correction: ["Adjustment", "Correction of the balance by the operator"],
   rebuild: ["Adjustment", "Balance restored after a loss of the wallet"],
 } as const;
-
-type CreditKind = "payment" | "refund" | keyof typeof CREDIT_DESCRIPTIONS;
-
-function creditKind(reference: string, amountMicro: number): CreditKind {
-  if (reference.startsWith("rebuild:")) return "rebuild";
-  if (reference.startsWith("owed:")) return "refund";
-  if (reference.startsWith("stripe:")) return reference.includes(":back:") ? "refund" : "payment";
-  return amountMicro > 0 ? "credit" : "correction";
-}
-
-export function paymentIdOf({ reference, amountMicro }: LedgerCredit): string | null {
-  if (creditKind(reference, amountMicro) !== "payment") return null;
-  return reference.split(":")[1] ?? null;
-}
 
 function costColumns(billed: string, effective: string): FocusRow {
   return {
