@@ -5,7 +5,7 @@ import {
   schedulePurchaseRetry,
   storePurchase,
 } from "./purchase-transitions.ts";
-import type { Payment, PaymentDeps } from "./purchase.ts";
+import type { Payment, PaymentDeps, Purchase } from "./purchase.ts";
 import type { PurchaseStepFunction } from "./steps.ts";
 import {
   buildDefaultCardParams,
@@ -21,21 +21,14 @@ const CARD_ORGANIZATIONS_MAX = 3;
 /** Credits a payment to the wallet, which credits each reference only once. */
 export const creditWalletStep: PurchaseStepFunction = async (deps, purchase) => {
   const { rows } = deps;
-  const { id, method, actor, paymentId } = purchase;
+  const { id, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);
   if (payment === null) return moveToPurchaseStep(deps, purchase, "read");
   if (payment.netMicro === 0) {
     logAlert("payment_of_nothing", { id, payment_id: payment.id });
     return storePurchase(deps, purchase, { state: "credited", step: null, nextAt: null });
   }
-  const credit = {
-    paymentId: payment.id,
-    purchaseId: id,
-    method,
-    netMicro: payment.netMicro,
-    actor,
-  };
-  const answer = await tryWalletCall(() => deps.wallet.creditPayment(credit));
+  const answer = await sendCredit(deps, purchase, payment);
   const now = rows.purchase(id) ?? purchase;
   if (answer === null || !answer.ok) {
     const isConflict = answer?.failure.kind === "conflict";
@@ -55,6 +48,13 @@ export const creditWalletStep: PurchaseStepFunction = async (deps, purchase) => 
   await recordCard(deps, payment);
   return rows.purchase(id) ?? credited;
 };
+
+function sendCredit({ wallet }: PaymentDeps, purchase: Purchase, payment: Payment) {
+  const { id: purchaseId, method, actor } = purchase;
+  const { id: paymentId, netMicro } = payment;
+  const credit = { paymentId, purchaseId, method, netMicro, actor };
+  return tryWalletCall(() => wallet.creditPayment(credit));
+}
 
 /** Makes a saved card the customer's default. Logs an alert if many organizations use the card. */
 async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment): Promise<void> {
@@ -109,18 +109,15 @@ export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string):
  * Sends all payments and refunds to a wallet rebuilt at `madeAt`. The wallet ignores duplicates.
  */
 export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number): Promise<boolean> {
-  const { rows, wallet } = deps;
+  const { rows } = deps;
   for (const payment of rows.payments()) {
     const purchase = rows.purchase(payment.purchaseId);
     if (!payment.isCredited || purchase === null || payment.netMicro === 0) continue;
-    const { method, actor } = purchase;
-    const { id: paymentId, purchaseId, netMicro } = payment;
-    const credit = { paymentId, purchaseId, method, netMicro, actor };
-    const answer = await tryWalletCall(() => wallet.creditPayment(credit));
+    const answer = await sendCredit(deps, purchase, payment);
     if (answer?.ok !== true) return false;
     // If `reading` is 0, no refund was ever sent. Otherwise, reads the refunds again, because D1's
     // amount can be outdated.
-    const hasSentRefunds = payment.reading === 0 || (await sendRefundsToWallet(deps, paymentId));
+    const hasSentRefunds = payment.reading === 0 || (await sendRefundsToWallet(deps, payment.id));
     if (!hasSentRefunds) return false;
   }
   rows.setHead({ ...rows.head(), walletMadeAt: madeAt });
