@@ -1,4 +1,4 @@
-import type { PurchaseError, TopUpFailure } from "../../shared/contracts/payments.ts";
+import type { TopUpFailure } from "../../shared/contracts/payments.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
@@ -144,16 +144,11 @@ export function queuePurchaseEvent(
   return storePurchase(deps, purchase, { untold, tellAt: deps.now() });
 }
 
-const DISABLED_REASONS = {
-  no_saved_card: "no_saved_card",
-  card_removed: "card_removed",
-  address_incomplete: "address_incomplete",
-} as const;
+/** Errors that are also reasons to turn off automatic top-up. */
+const DISABLING_ERRORS = ["no_saved_card", "card_removed", "address_incomplete"] as const;
 
 function topUpEnd({ error, isHard }: PurchaseEnding): TopUpFailure {
   if (!isHard) return { kind: "soft" };
-  const reasons: Partial<
-    Record<PurchaseError, (typeof DISABLED_REASONS)[keyof typeof DISABLED_REASONS]>
-  > = DISABLED_REASONS;
-  return { kind: "hard", reason: reasons[error] ?? "card_declined" };
+  const reason = DISABLING_ERRORS.find((one) => one === error) ?? "card_declined";
+  return { kind: "hard", reason };
 }

@@ -127,13 +127,15 @@ function intentsOf({ payments }: Invoice): readonly StripePaymentIntent[] {
 const needsConfirmation = ({ status, last_payment_error: error }: StripePaymentIntent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
+type UnpaidInvoice = {
+  readonly invoice: Invoice;
+  readonly intents: readonly StripePaymentIntent[];
+};
+
 function handleUnpaidInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
-  {
-    invoice,
-    intents,
-  }: { readonly invoice: Invoice; readonly intents: readonly StripePaymentIntent[] },
+  { invoice, intents }: UnpaidInvoice,
 ): Purchase {
   const { ending } = purchase;
   switch (invoice.status ?? "open") {
@@ -157,10 +159,7 @@ function handleUnpaidInvoice(
 function handleOpenInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
-  {
-    invoice,
-    intents,
-  }: { readonly invoice: Invoice; readonly intents: readonly StripePaymentIntent[] },
+  { invoice, intents }: UnpaidInvoice,
 ): Purchase {
   const { ending, tries } = purchase;
   const isProcessing = intents.some(({ status }) => status === "processing");

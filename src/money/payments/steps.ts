@@ -20,7 +20,6 @@ import {
   buildInvoiceItemParams,
   buildListCreatedSinceCall,
   buildPayInvoiceParams,
-  buildPostCall,
   buildReadInvoiceCall,
   buildCheckoutSessionParams,
 } from "./stripe-calls.ts";
@@ -32,7 +31,7 @@ import {
   checkoutSessionSchema,
 } from "./stripe-objects.ts";
 import type { Invoice } from "./stripe-objects.ts";
-import { parseStripeBody } from "./stripe.ts";
+import { encodeForm, parseStripeBody } from "./stripe.ts";
 import type { RefusedStripeCall, StripeParams, StripeResult } from "./stripe.ts";
 
 /** A step of a purchase. Changes at most one thing at Stripe. */
@@ -54,14 +53,9 @@ async function sendStepCall(
 ): Promise<{ readonly answer: StripeResult; readonly now: Purchase }> {
   const { id, step, state } = purchase;
   const { path, params, key } = call;
-  const first = {
-    step: step ?? "read",
-    ...buildPostCall(path, params, key),
-    key,
-    firstAt: deps.now(),
-  };
-  const { method: _method, ...made } = first;
-  const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
+  const body = encodeForm(params);
+  const first = { step: step ?? "read", path, body, key, firstAt: deps.now() };
+  const sent = purchase.sent?.step === step ? purchase.sent : first;
   storePurchase(deps, purchase, { sent, state: isPurchaseEnded(purchase) ? state : "asked" });
   const answer = await deps.stripe.ask({ ...sent, method: "POST" });
   const now = deps.rows.purchase(id) ?? purchase;

@@ -11,7 +11,7 @@ import { dispatchEvent } from "./stripe-events.ts";
 import type { EventDispatchResult } from "./stripe-events.ts";
 import { stripeEventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { isSignedByStripe, parseSignatureHeader, createStripeClient } from "./stripe.ts";
+import { isSignedByStripe, parseJson, parseSignatureHeader, createStripeClient } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Limits of a webhook's body. They are small, because anyone can send a signature header. */
@@ -56,10 +56,6 @@ function refuseUnsigned(c: AppContext): Response {
 }
 
 function parseEvent(bytes: Uint8Array): StripeEvent | null {
-  try {
-    const parsed = stripeEventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null;
-  }
+  const parsed = stripeEventSchema.safeParse(parseJson(new TextDecoder().decode(bytes)));
+  return parsed.success ? parsed.data : null;
 }

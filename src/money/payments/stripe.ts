@@ -146,7 +146,7 @@ function isOutcomeUnknown(status: number, shouldRetry: string | null): boolean {
   return (status === 409 || status === 429) && shouldRetry !== "false";
 }
 
-function parseJson(text: string | null): unknown {
+export function parseJson(text: string | null): unknown {
   try {
     return text === null ? undefined : JSON.parse(text);
   } catch {
