@@ -1,19 +1,14 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import type { Failure } from "../../../shared/failure.ts";
 import { lowestIdAt, mintId } from "../../../shared/id.ts";
-import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
-import type { Micros } from "../../../shared/money.ts";
 import { canRearmAlert } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { WalletEvent } from "./event-log.do.ts";
-import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { nextPublishRevision } from "./memory.do.ts";
-import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** Maximum alerts per kind and end user in 24 hours. Each limit change can cause an alert. */
@@ -150,52 +145,4 @@ function findAlertIdAfterNewest(sql: SqlStorage, others: number): string | null 
 function hasUnpublished({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
-}
-
-export type ReachedSpendLimit = {
-  readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
-  readonly subject: string;
-  readonly period: BudgetPeriod | null;
-  readonly since: string | null;
-  readonly limit: Micros;
-  readonly left: number;
-};
-
-/**
- * Returns the used-up limit that rejected a request, or null if only open holds caused the
- * rejection. Also returns null for unused sessions and unknown end users, whose names clients can
- * invent.
- */
-export function findReachedSpendLimit(
-  tx: Tx,
-  failure: Failure,
-  request: {
-    readonly keyId: string;
-    readonly externalId: string | null;
-    readonly sessionId: string | null;
-  },
-): ReachedSpendLimit | null {
-  const { period: now, sql } = tx;
-  if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
-    if (selectEndUser(tx.sql, "external_id", request.externalId) === null) return null;
-    const { period, quotaMicro: limit, leftMicro: left } = failure;
-    const type = "end_user.quota_reached";
-    return { type, subject: request.externalId, period, since: now[period], limit, left };
-  }
-  if (failure.kind !== "key_budget_exceeded" || failure.onlyHolds) return null;
-  const { period, budgetMicro: limit, leftMicro: left } = failure;
-  const since = period === null ? null : now[period];
-  if (failure.session !== true) {
-    return { type: "key.budget_reached", subject: request.keyId, period, since, limit, left };
-  }
-  const { sessionId: subject } = request;
-  if (subject === null || selectSession(sql, subject) === null) return null;
-  return { type: "session.budget_reached", subject, period, since, limit, left };
-}
-
-export function emitSpendLimitReached(tx: Tx, reached: ReachedSpendLimit): void {
-  const { type, subject, period, since, limit, left } = reached;
-  const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
-  const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
-  addEvent(tx, { type, subject, data }, [subject, period, since, limit]);
 }

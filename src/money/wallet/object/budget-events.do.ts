@@ -2,7 +2,9 @@ import type { BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { rollingMinutes } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
 import type { Failure } from "../../../shared/failure.ts";
+import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import { findQuotaAlerts, isThresholdReached } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
@@ -10,8 +12,6 @@ import { bucketAt } from "../../../shared/budget-meter.ts";
 import type { BudgetTime } from "../../../shared/budget-meter.ts";
 import { isDollarFieldLimit, isQuotaLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { MeterChange, Meter } from "../rules/limits.ts";
-import { emitSpendLimitReached } from "./alerts.do.ts";
-import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -90,7 +90,27 @@ export function emitBudgetRejection(tx: Tx, failure: Failure, meters: readonly M
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseBudgetOwner(tx, meter);
 }
 
-function reachedSpendLimit(tx: Tx, { meter, after }: MeterChange, at: BudgetTime): FieldReached {
+export type ReachedSpendLimit = {
+  readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
+  readonly subject: string;
+  readonly period: BudgetPeriod | null;
+  readonly since: string | null;
+  readonly limit: Micros;
+  readonly left: number;
+};
+
+export function emitSpendLimitReached(tx: Tx, reached: ReachedSpendLimit): void {
+  const { type, subject, period, since, limit, left } = reached;
+  const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
+  const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
+  addEvent(tx, { type, subject, data }, [subject, period, since, limit]);
+}
+
+function reachedSpendLimit(
+  tx: Tx,
+  { meter, after }: MeterChange,
+  at: BudgetTime,
+): ReachedSpendLimit {
   const { budget, scope } = meter;
   const user = scope === "end_user" ? selectEndUser(tx.sql, "id", meter.subject) : null;
   const subject = user?.externalId ?? meter.subject;
@@ -105,7 +125,7 @@ const REACHED_EVENTS = {
   key: "key.budget_reached",
   session: "session.budget_reached",
 } as const;
-const reachedEventType = (scope: BudgetScope): FieldReached["type"] =>
+const reachedEventType = (scope: BudgetScope): ReachedSpendLimit["type"] =>
   scope === "end_user" || scope === "session" ? REACHED_EVENTS[scope] : REACHED_EVENTS.key;
 
 type ReachedBudget = { readonly meter: Meter; readonly left: number; readonly at: BudgetTime };

@@ -1,7 +1,7 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
-import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
 import { copyHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
@@ -15,7 +15,6 @@ import {
   collectDollarLimits,
   decideTokensWithinBudgets,
 } from "../rules/limits.ts";
-import type { Meter } from "../rules/limits.ts";
 import { isQuotaHold, addOpenHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import { decideWithFallbacks, findBoundsForRetry, findRoutesForRetry } from "../rules/policies.ts";
@@ -46,12 +45,9 @@ import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
 import { addEndUserToMemory, storeEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
-import { withSessionAmounts, countSessionRequest, refuseTooManySessions } from "./sessions.do.ts";
-import { startTopUpIfDue } from "./top-up.do.ts";
-import { findReachedSpendLimit, emitSpendLimitReached } from "./alerts.do.ts";
-import { emitBudgetRejection } from "./budget-events.do.ts";
+import { countSessionRequest, refuseTooManySessions } from "./sessions.do.ts";
+import { rejectHold } from "./hold-rejection.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
-import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** If `isRepeat`, the wallet already had this hold, and `answer` is the stored response. */
@@ -327,66 +323,4 @@ function floorIdFor(tx: Tx, id: string): string {
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
-}
-
-/**
- * Returns the failure for the client, or null if the request ID exists. A session's error includes
- * only the session's own amounts.
- */
-function rejectHold(
-  tx: Tx,
-  request: HoldRequest,
-  { terms, refusal }: { readonly terms: HoldTerms; readonly refusal: Refusal },
-): Refusal | null {
-  const { session } = terms;
-  const failure = withTopUp(tx, refusal.failure, withSessionAmounts(tx, refusal.failure, session));
-  const answer = storeRejection(tx, request, refuse(failure));
-  const requested = { ...request, sessionId: session?.id ?? null };
-  const reached = answer === null ? null : findReachedSpendLimit(tx, refusal.failure, requested);
-  if (reached !== null) emitSpendLimitReached(tx, reached);
-  if (answer !== null && refusal.failure.kind === "budget_exceeded") {
-    emitBudgetRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
-  }
-  return answer;
-}
-
-function rejectedMeters(tx: Tx, request: HoldRequest, terms: HoldTerms): readonly Meter[] {
-  const { externalId } = request;
-  const user = externalId === null ? null : selectEndUser(tx.sql, "external_id", externalId);
-  return syncAndReadMeters(tx, request, {
-    terms,
-    payer: user === null ? null : { user, made: null },
-  });
-}
-
-/** Starts a due top-up and adds its purchase ID to the failure. A session's error omits the ID. */
-function withTopUp(tx: Tx, failure: Failure, reported: Failure): Failure {
-  if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
-  const purchaseId = startTopUpIfDue(tx, true);
-  if (purchaseId === null || reported.kind !== "balance_too_low" || reported.session === true) {
-    return reported;
-  }
-  return { ...reported, purchaseId };
-}
-
-/** Failures after which the caller retries with the same ID. */
-const CORRECTABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
-  "price_list_differs",
-  "candidates_required",
-]);
-
-function storeRejection(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
-  if (selectRequest(tx.sql, request.id) !== null) return null;
-  // Stores rejections of a peer's requests, unless the peer then retries with the same ID.
-  if (!request.peer || CORRECTABLE_FAILURES.has(refusal.failure.kind)) return refusal;
-  const { sql, memory, nowMs: admittedAt, period } = tx;
-  const { keyId, externalId } = request;
-  const row = {
-    key: getOrInsertName(sql, memory.names, keyId),
-    tokens: null,
-    failure: refusal.failure,
-  };
-  const never = { granted: null, externalId, endUserId: null, admittedAt, period };
-  insertRequest(sql, { ...row, state: "refused" }, request, { ...never, expiresAt: admittedAt });
-  return refusal;
 }
