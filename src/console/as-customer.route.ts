@@ -9,7 +9,7 @@ import type { AdmittedRequest } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { RateLimitState } from "../shared/key-terms.ts";
+import type { RateLimitState } from "../shared/key-status.ts";
 import type { Route } from "../shared/http/route.ts";
 import {
   callConsoleSession,

@@ -4,7 +4,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../shared/rate-window.ts";
 import type { StoredAdmission } from "../shared/rate-window.ts";
-import type { RateLimitState } from "../shared/key-terms.ts";
+import type { RateLimitState } from "../shared/key-status.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../shared/tables.do.ts";
 import type { TableMigrations } from "../shared/tables.do.ts";
 import type {

@@ -1,6 +1,6 @@
 import type { Actor } from "./event.ts";
 import type { Paused } from "./paused.ts";
-import type { RateLimitState } from "./key-terms.ts";
+import type { RateLimitState } from "./key-status.ts";
 import type { Key, KeyScope } from "./key.ts";
 import type { PolicyLayer } from "./policy.ts";
 import type { Region } from "./regions.ts";

@@ -6,14 +6,13 @@ import {
   budgetsSchema,
   budgetsView,
 } from "./budgets.ts";
-import type { Budget, BudgetStatus } from "./budgets.ts";
-import type { Paused } from "./paused.ts";
+import type { Budget } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
 import { findExternalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
 import { isPolicyWithin, policySchema } from "./policy.ts";
-import type { Policy, PolicyLayer } from "./policy.ts";
+import type { Policy } from "./policy.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
 export type BudgetPeriod = "day" | "week" | "month";
@@ -294,11 +293,6 @@ export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
   });
 }
 
-type PeriodSpend = { readonly since: string; readonly spent: Micros };
-
-/** A key's spend in total, and in the latest day, week and month with a charge. */
-export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
-
 /** Reports whether a key has limits besides `mayHold`. */
 export function hasLimits(terms: KeyTerms): boolean {
   return hasAnyKeyTerms({ ...terms, mayHold: null });
@@ -318,44 +312,6 @@ export function keyTermsFromJson(text: string | null): KeyTerms {
     ? EMPTY_KEY_TERMS
     : { ...EMPTY_KEY_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
 }
-
-export type RateLimitState = {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-};
-
-export type ConcurrencyState = {
-  readonly scope: "key" | "organization";
-  readonly limit: number;
-  readonly running: number;
-};
-
-export type KeyStatus = {
-  readonly terms: KeyTerms;
-  readonly requests: RateLimitState;
-  readonly tokens: RateLimitState | null;
-  /** `resetsAt` is Unix ms, or null for a total budget. */
-  readonly budget: {
-    readonly spentMicro: Micros;
-    readonly heldMicro: Micros;
-    readonly leftMicro: Micros;
-    readonly resetsAt: number | null;
-  } | null;
-  /** Only a session's own budgets, if the caller is a session. */
-  readonly budgets: readonly BudgetStatus[];
-  /** Running requests under each concurrency limit. Absent for a session. */
-  readonly concurrency?: readonly ConcurrencyState[];
-  /** Creation time (Unix ms) of the wallet. A session is valid only in its own wallet. */
-  readonly madeAt: number;
-  /** The number of the last key rotation that ended sessions, or 0. */
-  readonly sessionsCut: number;
-  readonly priceList?: string;
-  readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
-  readonly policies?: readonly PolicyLayer[];
-  readonly paused?: Paused;
-  readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
-};
 
 /** Limits with a column in `key_terms`. The column `more` has the others as JSON. */
 export const KEY_TERM_COLUMNS = [

@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import { presentedSecretHash } from "../../shared/caller.ts";
 import type { AdmittedRequest, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
-import type { RateLimitState } from "../../shared/key-terms.ts";
+import type { RateLimitState } from "../../shared/key-status.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";

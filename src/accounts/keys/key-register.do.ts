@@ -11,7 +11,8 @@ import type {
   KeyResult,
   RateLimitedSession,
 } from "../../shared/contracts/register.ts";
-import type { KeyTerms, RateLimitState } from "../../shared/key-terms.ts";
+import type { KeyTerms } from "../../shared/key-terms.ts";
+import type { RateLimitState } from "../../shared/key-status.ts";
 import { toStorageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";

@@ -1,5 +1,6 @@
 import { timestamp } from "../../shared/clock.ts";
-import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyStatus } from "../../shared/key-status.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Region } from "../../shared/regions.ts";

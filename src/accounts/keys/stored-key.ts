@@ -1,7 +1,7 @@
 import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { keyTermsFromRow, hasAnyKeyTerms } from "../../shared/key-terms.ts";
-import type { KeyTerms, KeyTermsRow, KeySpend } from "../../shared/key-terms.ts";
+import type { BudgetPeriod, KeyTerms, KeyTermsRow } from "../../shared/key-terms.ts";
 import { keySecretsFromJson } from "../../shared/key.ts";
 import type { Key, KeyScope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
@@ -13,6 +13,11 @@ import { sumInWindow } from "../../shared/budget-meter.ts";
 import type { BucketSums } from "../../shared/budget-meter.ts";
 import { keyTermsWithSpendView } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
+
+type PeriodSpend = { readonly since: string; readonly spent: Micros };
+
+/** A key's spend in total, and in the latest day, week and month with a charge. */
+type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
 
 /** A key's row in its home region's D1. Times are Unix ms. */
 export type StoredKey = Key & {

@@ -3,12 +3,8 @@ import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { changeKeyTerms, keyTermsView } from "../../shared/key-terms.ts";
-import type {
-  KeyStatus,
-  KeyTerms,
-  RateLimitState,
-  KeyTermBodyFields,
-} from "../../shared/key-terms.ts";
+import type { KeyTerms, KeyTermBodyFields } from "../../shared/key-terms.ts";
+import type { KeyStatus, RateLimitState } from "../../shared/key-status.ts";
 import { shortenModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";

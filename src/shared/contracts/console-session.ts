@@ -1,5 +1,5 @@
 import type { VerifiedKey } from "../caller.ts";
-import type { RateLimitState } from "../key-terms.ts";
+import type { RateLimitState } from "../key-status.ts";
 import type { Result } from "../failure.ts";
 
 /**

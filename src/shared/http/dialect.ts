@@ -1,4 +1,4 @@
-import type { RateLimitState } from "../key-terms.ts";
+import type { RateLimitState } from "../key-status.ts";
 import type { Failure } from "../failure.ts";
 
 export type DialectError = {

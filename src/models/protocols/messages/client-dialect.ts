@@ -2,7 +2,7 @@ import type { Dialect, DialectError } from "../../../shared/http/dialect.ts";
 import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
-import type { RateLimitState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-status.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { THREADS_UNSUPPORTED_CODE } from "./client-request.ts";
 

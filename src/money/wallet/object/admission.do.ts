@@ -2,7 +2,7 @@ import type { RequestCredential } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { EMPTY_KEY_TERMS } from "../../../shared/key-terms.ts";
-import type { KeyStatus } from "../../../shared/key-terms.ts";
+import type { KeyStatus } from "../../../shared/key-status.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { StoppedRequest, StoppableRequest } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";

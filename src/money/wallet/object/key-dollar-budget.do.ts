@@ -1,6 +1,7 @@
 import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
-import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import type { KeyTerms } from "../../../shared/key-terms.ts";
+import type { KeyStatus } from "../../../shared/key-status.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { periodEndMs, periodOfDay } from "../../../shared/period.ts";

@@ -3,7 +3,7 @@ import type { Budget } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import type { RateLimitState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-status.ts";
 import { micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";

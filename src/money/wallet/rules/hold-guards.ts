@@ -1,6 +1,6 @@
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import type { RateLimitState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-status.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";

@@ -1,4 +1,4 @@
-import type { RateLimitState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-status.ts";
 import type { RequestTokenCounts } from "../../../shared/contracts/wallet.ts";
 import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
 
