@@ -104,7 +104,7 @@ export type WarmRoute = {
   readonly seconds: number;
 };
 
-export const warmRouteSchema: z.ZodMiniType<WarmRoute> = z.object({
+const warmRouteSchema: z.ZodMiniType<WarmRoute> = z.object({
   affinity: z.string().check(z.maxLength(64)),
   route: z.string().check(z.maxLength(512)),
   seconds: z.int().check(z.minimum(0), z.maximum(86_400)),

@@ -37,7 +37,7 @@ type Limits = {
   readonly mayHold: true;
 };
 /** A limit's name in `KeyTerms`. */
-export type KeyTermName = keyof Limits;
+type KeyTermName = keyof Limits;
 
 /** A key's limits, in the form that D1, objects and sessions store. */
 export type KeyTerms = { readonly [K in KeyTermName]: Limits[K] | null };
@@ -226,7 +226,7 @@ type FieldAccess<T> = {
 };
 
 const isTerm = (name: string): name is KeyTermName => name in KEY_TERMS;
-export const KEY_TERM_NAMES: readonly KeyTermName[] = Object.keys(KEY_TERMS).filter(isTerm);
+const KEY_TERM_NAMES: readonly KeyTermName[] = Object.keys(KEY_TERMS).filter(isTerm);
 
 function mapByField<V extends { readonly [K in KeyTermName]: unknown }>(
   valueOf: (name: KeyTermName) => V[KeyTermName],
@@ -273,7 +273,7 @@ export function keyTermsView(terms: KeyTerms) {
 }
 
 /** A key's limits as D1 stores them, by field. */
-export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
+type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function toStoredKeyTerms(terms: KeyTerms): StoredKeyTerms {
   const entryOf = <K extends KeyTermName>(
@@ -286,7 +286,7 @@ export function toStoredKeyTerms(terms: KeyTerms): StoredKeyTerms {
   return Object.fromEntries(KEY_TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
-export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
+function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
   return mapTerms((name) => {
     const value = stored[KEY_TERMS[name].stored] ?? null;
     return value === null ? null : TYPED_TERMS[name].readStored(value);

@@ -51,7 +51,7 @@ export function tokenCountsOf(usage: Usage): TokenCounts {
   return mapTokenNames((_, sum) => sum.of(usage));
 }
 
-export function addTokenCounts(one: TokenCounts, other: TokenCounts): TokenCounts {
+function addTokenCounts(one: TokenCounts, other: TokenCounts): TokenCounts {
   return mapTokenNames((name) => one[name] + other[name]);
 }
 
