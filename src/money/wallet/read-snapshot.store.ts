@@ -3,8 +3,10 @@ import type { Debts } from "./rules/debts.ts";
 import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import type { OperatorSettings } from "../../shared/contracts/wallet.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
-import { createSnapshotHeadStatement, settingsFromRow } from "./snapshot.store.ts";
-import type { SnapshotHead, StoredSettings } from "./snapshot.store.ts";
+import { createSnapshotHeadStatement } from "./snapshot.store.ts";
+import type { SnapshotHead } from "./snapshot.store.ts";
+import { settingsColumnsSql, settingsFromRow } from "./stored-settings.ts";
+import type { StoredSettings } from "./stored-settings.ts";
 
 /** The published state of a wallet, without the tables read in pages. */
 export type WalletSnapshot = {
@@ -34,16 +36,7 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
          FROM organizations WHERE id = ?`,
       )
       .bind(orgId),
-    db
-      .prepare(
-        `SELECT default_user_monthly_quota_micro AS defaultUserMonthlyQuotaMicro,
-           default_user_daily_quota_micro AS defaultUserDailyQuotaMicro,
-           default_alert_threshold AS defaultAlertThreshold,
-           low_balance_threshold_micro AS lowBalanceThresholdMicro,
-           keep_responses_hours AS keepResponsesHours, auto_top_up AS autoTopUp, tag_keys AS tagKeys
-         FROM settings WHERE org_id = ?`,
-      )
-      .bind(orgId),
+    db.prepare(`SELECT ${settingsColumnsSql("d1")} FROM settings WHERE org_id = ?`).bind(orgId),
     db
       .prepare(
         `SELECT owed_micro AS owed, taken_micro AS taken, forgiven_micro AS forgiven,

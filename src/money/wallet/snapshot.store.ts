@@ -1,8 +1,8 @@
 import { assert } from "../../shared/assert.ts";
 import { usedKeyRecordFromRow, recordKeyUsesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, UsedKeyRecord, UsedKeyRow } from "../../shared/key-uses.store.ts";
-import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
+import { PUBLISHED_SETTINGS_COLUMNS } from "./stored-settings.ts";
 
 /** Identity, revision and balance of a snapshot in D1. */
 export type SnapshotHead = {
@@ -68,18 +68,7 @@ const TABLES = {
       "created_at",
     ],
   },
-  settings: {
-    key: null,
-    columns: [
-      "default_user_monthly_quota_micro",
-      "default_user_daily_quota_micro",
-      "default_alert_threshold",
-      "low_balance_threshold_micro",
-      "keep_responses_hours",
-      "auto_top_up",
-      "tag_keys",
-    ],
-  },
+  settings: { key: null, columns: PUBLISHED_SETTINGS_COLUMNS },
   payments: {
     key: "id",
     columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
@@ -229,37 +218,6 @@ export async function* readSnapshotPages(
     if (results.length < SNAPSHOT_PAGE_ROWS_MAX) return;
     after = String(results.at(-1)?.[key]);
   }
-}
-
-export function toSettingsRow(settings: SettingsWithoutRestrictions): WalletSnapshotRow {
-  return {
-    default_user_monthly_quota_micro: settings.defaultUserMonthlyQuotaMicro,
-    default_user_daily_quota_micro: settings.defaultUserDailyQuotaMicro,
-    default_alert_threshold: settings.defaultAlertThreshold,
-    low_balance_threshold_micro: settings.lowBalanceThresholdMicro,
-    keep_responses_hours: settings.keepResponsesHours,
-    auto_top_up: settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
-    tag_keys: settings.tagKeys.length === 0 ? null : JSON.stringify(settings.tagKeys),
-  };
-}
-
-/** Settings as the wallet's table and D1 store them. A null column has its default value. */
-export type StoredSettings = Omit<
-  SettingsWithoutRestrictions,
-  "keepResponsesHours" | "autoTopUp" | "tagKeys"
-> & {
-  readonly keepResponsesHours: number | null;
-  readonly autoTopUp: string | null;
-  readonly tagKeys: string | null;
-};
-
-export function settingsFromRow(row: StoredSettings): SettingsWithoutRestrictions {
-  return {
-    ...row,
-    keepResponsesHours: row.keepResponsesHours ?? 0,
-    autoTopUp: parseStoredJson<SettingsWithoutRestrictions["autoTopUp"]>(row.autoTopUp ?? "null"),
-    tagKeys: parseStoredJson<SettingsWithoutRestrictions["tagKeys"]>(row.tagKeys ?? "[]"),
-  };
 }
 
 /** Deletes D1 rows of a wallet whose organization wasn't created. */

@@ -4,9 +4,9 @@ import {
   SNAPSHOT_PAGE_ROWS_MAX,
   readWalletSnapshotHead,
   writePublication,
-  toSettingsRow,
 } from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
+import { settingsToRow } from "../stored-settings.ts";
 import type { KeyUse, UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { deleteOldAlerts } from "./alerts.do.ts";
 import { deletePublishedRemovals, pagesToPublish } from "../tables/published-rows.do.ts";
@@ -172,5 +172,5 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   const since = { acknowledged, creditsSeq, newestSeq: memory.ledger.seq };
   yield* pagesToPublish(sql, { endUserIds, isComplete, ...since });
   const isPublished = memory.published.settings === settings && !isComplete;
-  if (!isPublished) yield { table: "settings", rows: [toSettingsRow(settings)] };
+  if (!isPublished) yield { table: "settings", rows: [settingsToRow(settings, "d1")] };
 }

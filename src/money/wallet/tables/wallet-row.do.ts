@@ -1,6 +1,6 @@
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
-import { settingsFromRow } from "../snapshot.store.ts";
-import type { StoredSettings } from "../snapshot.store.ts";
+import { settingsColumnsSql, settingsFromRow, settingsToRow } from "../stored-settings.ts";
+import type { StoredSettings } from "../stored-settings.ts";
 
 /** The wallet's identity, publish progress and configuration. */
 export type WalletRow = {
@@ -41,20 +41,10 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
     publishAll: publishAll === 1,
     suspended: suspended === 1,
     closed: closed === 1,
-    settings: readSettings(sql),
+    settings: settingsFromRow(
+      sql.exec<StoredSettings>(`SELECT ${settingsColumnsSql("wallet")} FROM settings`).one(),
+    ),
   };
-}
-
-function readSettings(sql: SqlStorage): SettingsWithoutRestrictions {
-  const row = sql
-    .exec<StoredSettings>(
-      `SELECT monthly_quota AS defaultUserMonthlyQuotaMicro,
-        daily_quota AS defaultUserDailyQuotaMicro, alert_threshold AS defaultAlertThreshold,
-        low_balance AS lowBalanceThresholdMicro, keep_hours AS keepResponsesHours,
-        auto_top_up AS autoTopUp, tag_keys AS tagKeys FROM settings`,
-    )
-    .one();
-  return settingsFromRow(row);
 }
 
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
@@ -81,18 +71,9 @@ export function updateSettings(
   settings: SettingsWithoutRestrictions,
   changed: number,
 ): void {
-  sql.exec(
-    `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
-      keep_hours = ?, auto_top_up = ?, tag_keys = ?, changed = ? WHERE id = 1`,
-    settings.defaultUserMonthlyQuotaMicro,
-    settings.defaultUserDailyQuotaMicro,
-    settings.defaultAlertThreshold,
-    settings.lowBalanceThresholdMicro,
-    settings.keepResponsesHours,
-    settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
-    JSON.stringify(settings.tagKeys),
-    changed,
-  );
+  const row = { ...settingsToRow(settings, "wallet"), changed };
+  const assignments = Object.keys(row).map((column) => `${column} = ?`);
+  sql.exec(`UPDATE settings SET ${assignments.join(", ")} WHERE id = 1`, ...Object.values(row));
 }
 
 type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
