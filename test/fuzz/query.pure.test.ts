@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { pageQuerySchema, parseQuery } from "../../src/shared/http/parse-body.ts";
 import { hasValidEscapes, routingPath } from "../../src/shared/http/routing-path.ts";
-import { parseUsageQuery } from "../../src/money/wallet/routes/usage.route.ts";
+import { toDailyQuery, usageQuerySchema } from "../../src/money/wallet/routes/usage.route.ts";
 import { checkRejection } from "./rejection.ts";
 import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
@@ -16,7 +16,8 @@ const DAY_MS = 86_400_000;
 async function inBounds([query, number, name]: [string, string, string]): Promise<CheckResult> {
   const url = urlOf(query, number, name);
   const page = parseQuery(pageQuerySchema, url);
-  const usage = parseUsageQuery(url, NOW_MS);
+  const fields = parseQuery(usageQuerySchema, url);
+  const usage = fields.ok ? toDailyQuery(fields.value, NOW_MS) : fields;
   if (page.ok) {
     const { limit, offset } = page.value;
     mustHold(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100, "a limit", limit);

@@ -50,29 +50,38 @@ type UsageSources = {
   readonly members: () => Promise<Result<MemberIdByKeyId>>;
 };
 
-export async function readUsageReport(url: string, nowMs: number, { ask, members }: UsageSources) {
-  const rows = rowsQuery(url, nowMs);
-  if (!rows.ok) return rows;
-  if (rows.value !== null) {
-    const { asked: requested, memberIds, view } = rows.value;
-    const isOfMembers = memberIds !== null || requested.by.includes("member");
-    const known = isOfMembers ? await members() : success(null);
-    if (!known.ok) return known;
-    const query = {
-      ...requested,
-      members: known.value,
-      keyIds: filterKeyIds(requested, memberIds, known.value),
-    };
-    const answer = await ask((wallet) =>
-      requested.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
-    );
-    return answer.ok ? success(view(answer.value)) : answer;
-  }
-  const query = parseUsageQuery(url, nowMs);
+export async function readUsageReport(url: string, nowMs: number, sources: UsageSources) {
+  const fields = parseQuery(usageQuerySchema, url);
+  if (!fields.ok) return fields;
+  return usesDailyTotals(fields.value)
+    ? readDailyUsage(fields.value, nowMs, sources)
+    : readRequestUsage(fields.value, nowMs, sources);
+}
+
+async function readDailyUsage(fields: Fields, nowMs: number, { ask }: UsageSources) {
+  const query = toDailyQuery(fields, nowMs);
   if (!query.ok) return query;
   const { from, to, groupBy, page } = query.value;
   const answer = await ask((wallet) => wallet.usage(from, to, groupBy, page));
   return answer.ok ? success(usageView(query.value, answer.value)) : answer;
+}
+
+async function readRequestUsage(fields: Fields, nowMs: number, { ask, members }: UsageSources) {
+  const range = toRequestRange(fields, nowMs);
+  if (!range.ok) return range;
+  const { from, to, fromMs, beforeMs } = range.value;
+  const { group_by: groupBy, member_id: memberIds = null } = fields;
+  const by = groupBy.split(",") as RequestDimension[];
+  const isByMember = by.includes("member");
+  const known = isByMember || memberIds !== null ? await members() : success(null);
+  if (!known.ok) return known;
+  const filters = requestFilters(fields);
+  const keyIds = filterKeyIds(filters, memberIds, known.value);
+  const query = { fromMs, beforeMs, by, ...filters, members: known.value, keyIds };
+  const answer = await ask((wallet) =>
+    isByMember ? wallet.usageByMember(query) : wallet.usageOfRows(query),
+  );
+  return answer.ok ? success(rowsView({ from, to, groupBy }, by, answer.value)) : answer;
 }
 
 const DAYS_DEFAULT = 30;
@@ -173,13 +182,11 @@ export const usageQuerySchema = z.object({
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
-/** Parses a usage query, by default for the 30 days up to today. */
-export function parseUsageQuery(url: string, nowMs: number): Result<UsageQuery> {
-  const fields = parseQuery(usageQuerySchema, url);
-  if (!fields.ok) return fields;
-  const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
+/** Returns a query of daily totals, by default for the 30 days up to today. */
+export function toDailyQuery(fields: Fields, nowMs: number): Result<UsageQuery> {
+  const { to = periodOf(nowMs).day, group_by, limit, after } = fields;
   const groupBy = group_by as UsageGroupBy; // queries by other groupings read individual requests
-  const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
+  const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
     return invalid(
@@ -208,19 +215,10 @@ function usageView(query: UsageQuery, report: UsageReport) {
 
 const HOURS_MAX = 72;
 
-type RowsRequest = {
-  readonly asked: Omit<RequestSumsQuery, "members">;
-  readonly memberIds: readonly string[] | null;
-  readonly view: (report: RequestSumsReport) => ReturnType<typeof rowsView>;
-};
-
 type Fields = z.infer<typeof usageQuerySchema>;
 
-function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
-  const fields = parseQuery(usageQuerySchema, url);
-  if (!fields.ok) return fields;
-  if (usesDailyTotals(fields.value)) return success(null);
-  const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields.value;
+function toRequestRange(fields: Fields, nowMs: number) {
+  const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields;
   const fromMs = dayOrHourStartMs(from) ?? 0;
   const beforeMs = (dayOrHourStartMs(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
   if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
@@ -230,13 +228,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
       "from",
     );
   }
-  const by = groupBy.split(",") as RequestDimension[];
-  const requested = { fromMs, beforeMs, by, ...requestFilters(fields.value) };
-  return success({
-    asked: requested,
-    memberIds: fields.value.member_id ?? null,
-    view: (report) => rowsView({ from, to, groupBy }, by, report),
-  });
+  return success({ from, to, fromMs, beforeMs });
 }
 
 function filterKeyIds(
