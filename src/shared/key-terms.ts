@@ -105,7 +105,7 @@ const CONCURRENT_MAX = 10_000;
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-const dollarsSchema: z.ZodMiniType<number> = z
+export const dollarsSchema: z.ZodMiniType<number> = z
   .number(AMOUNT)
   .check(z.refine((dollars) => microsOfDollars(dollars) !== null, AMOUNT));
 const modelListSchema: z.ZodMiniType<readonly string[]> = z

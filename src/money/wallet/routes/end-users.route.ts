@@ -25,7 +25,7 @@ import {
 import type { Micros } from "../../../shared/money.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import { policySchema } from "../../../shared/policy.ts";
-import { concurrencySchema } from "../../../shared/key-terms.ts";
+import { concurrencySchema, dollarsSchema } from "../../../shared/key-terms.ts";
 import { STORED_RESPONSE_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import type { SettingsWithBudgets } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/payments.ts";
@@ -34,10 +34,8 @@ import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/end
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { callWalletOfCaller } from "./reads.route.ts";
 
-const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
-
 const dollars = z.pipe(
-  z.number(AMOUNT).check(z.refine((amount) => microsOfDollars(amount) !== null, AMOUNT)),
+  dollarsSchema,
   z.transform((amount): Micros => {
     const exact = microsOfDollars(amount);
     assert(exact !== null, "the amount was checked");
