@@ -77,7 +77,8 @@ function newestClosedDay(floorId: string): string {
   return ms === null ? "" : periodOf(ms - REQUEST_ID_AGE_MAX_MS - DAY_MS).day;
 }
 
-type Batch = {
+/** A range of request IDs, and an SQL condition. */
+export type RequestBatch = {
   readonly fromId: string;
   readonly endId: string;
   readonly only: string;
@@ -88,7 +89,7 @@ type Batch = {
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
-  { fromId, endId, only, limit = -1 }: Batch,
+  { fromId, endId, only, limit = -1 }: RequestBatch,
 ): { readonly charges: ChargeGroupsByDay; readonly lastId: string | null } {
   const charges: ChargeGroupsByDay = new Map();
   const rows = sql
@@ -177,7 +178,7 @@ function withBoundedTags(
 }
 
 /** Returns the charges that the daily totals don't include yet. */
-export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargeGroupsByDay {
+export function selectUnfoldedCharges({ sql, memory }: Tx, batch: RequestBatch): ChargeGroupsByDay {
   const { foldedId } = readDailyTotalsProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;

@@ -108,7 +108,7 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
-    unpublishedUserIds: new Set(),
+    unpublishedUserIds: new Set(selectChangedEndUserIds(sql, row.acknowledged)),
     budgets: createBudgetMemory(sql),
     tokens: new Map(),
     sessions: loadSessionMemory(sql),
@@ -144,7 +144,6 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
     addOpenHold(memory.ledger, hold);
     adjustHeldOfOwners({ sql, memory }, hold, 1);
   }
-  loadUnpublishedUserIds(sql, memory);
   memory.hasUndelivered = hasUndeliveredEvents(sql);
   memory.routine = memory.ledger.seq - checkpoint.seq;
   memory.hasChanges = memory.hasUndelivered || hasUnpublishedRows(sql, memory);
@@ -160,16 +159,12 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
   return memory;
 }
 
-function loadUnpublishedUserIds(
-  sql: SqlStorage,
-  { row, unpublishedUserIds: ids }: WalletMemory,
-): void {
-  for (const { id } of sql.exec<{ id: string }>(
+function selectChangedEndUserIds(sql: SqlStorage, acknowledged: number): string[] {
+  const rows = sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
-    row.acknowledged,
-  )) {
-    ids.add(id);
-  }
+    acknowledged,
+  );
+  return [...rows].map(({ id }) => id);
 }
 
 /** Reports whether D1 lacks a change of the wallet. */

@@ -7,6 +7,7 @@ import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/req
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
 import { storeCharges, selectUnfoldedCharges, foldChargesIntoTotals } from "./charges.do.ts";
+import type { RequestBatch } from "./charges.do.ts";
 import { changeWalletRow, retentionStartMs } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -136,12 +137,10 @@ function deleteUnpaid(tx: Tx): boolean {
 /** SQL condition for requests that `freeStorage` can delete. */
 const IS_DELETABLE_SQL = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
-type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
-
 /**
  * Replaces old ledger rows with one `rollup` row, which has their sum and the newest row's number.
  */
-function rollUpRows(tx: Tx, batch: Batch): void {
+function rollUpRows(tx: Tx, batch: RequestBatch): void {
   const { sql, memory } = tx;
   tx.storage.transactionSync(() => {
     const charges = selectUnfoldedCharges(tx, batch);
@@ -153,7 +152,7 @@ function rollUpRows(tx: Tx, batch: Batch): void {
   });
 }
 
-function replaceWithRollup(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
+function replaceWithRollup(sql: SqlStorage, { fromId, endId, only }: RequestBatch): boolean {
   const rows = sql
     .exec<{ seq: number; amount: number; balance: number; at: number }>(
       `SELECT seq, iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance,
