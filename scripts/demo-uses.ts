@@ -154,7 +154,7 @@ function failedRequestOf(
   const { message, status: sentStatus } = errorResponseOf(failure);
   const failsAfterMs = Math.round(200 + 900 * random());
   const attempt = {
-    route: formatRouteName(provider, upstreamId),
+    route: formatRouteName({ provider, upstreamId }),
     why,
     ...(status !== undefined && { status }),
   };

@@ -35,8 +35,8 @@ export async function getCatalog(context: OperatorCall) {
 
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
-function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute) {
-  const { latency, throughput } = speeds.get(formatRouteName(provider, upstreamId)) ?? {};
+function speedView({ speeds }: CatalogCall, route: NamedRoute) {
+  const { latency, throughput } = speeds.get(formatRouteName(route)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };
 }
 

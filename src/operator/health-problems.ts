@@ -92,7 +92,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const refused = [...models].flatMap(([id, { routes }]) => {
     const names = routes
       .filter(({ provider }) => provider !== "sandbox") // the sandbox's models fail on purpose
-      .map(({ provider, upstreamId }) => formatRouteName(provider, upstreamId));
+      .map(formatRouteName);
     return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
   });
   return problemOfMany("model_refused", refused, "models are rejected by all their providers");

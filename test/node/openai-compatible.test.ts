@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { afterTimeout } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
+import type { AttemptCandidate } from "../../src/models/routing/attempt.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
@@ -47,7 +48,11 @@ async function events(upstreamId: string): Promise<StreamEvent[]> {
   }
 }
 
-function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stream = true) {
+function serve(
+  ids: readonly string[],
+  more: Partial<FailoverOptions<AttemptCandidate>> = {},
+  stream = true,
+) {
   const candidates = ids.map((upstreamId) => {
     return { provider: createOpenAiCompatibleProvider(host()), upstreamId, cap: 100 };
   });
@@ -111,14 +116,16 @@ it("a failure of the first route stays hidden if the second route works: reset, 
   const all = await Promise.all(
     bad.map((name) => serve([`mock-${name}`, "gpt-4o"], hurriedAtFirst())),
   );
-  expect(all).toMatchObject(bad.map(() => ({ ok: true, value: { index: 1, attempts: 2 } })));
+  expect(all).toMatchObject(
+    bad.map(() => ({ ok: true, value: { candidate: { upstreamId: "gpt-4o" }, attempts: 2 } })),
+  );
   for (const served of all) {
     if (served.ok && served.value.answer.kind === "stream") served.value.answer.events.cancel();
   }
 });
 
 /** Gives the first route little time and later ones enough. */
-function hurriedAtFirst(): Partial<FailoverOptions> {
+function hurriedAtFirst(): Partial<FailoverOptions<AttemptCandidate>> {
   let asked = 0;
   return {
     headersMs: 400,

@@ -1,13 +1,17 @@
 import { chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { failover } from "../../src/models/routing/failover.ts";
+import type { AttemptCandidate } from "../../src/models/routing/attempt.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 
 /** Returns the reported requests of these routes, named a, b and so on. */
-async function saidOf(sends: readonly Provider["send"][], more: Partial<FailoverOptions> = {}) {
+async function saidOf(
+  sends: readonly Provider["send"][],
+  more: Partial<FailoverOptions<AttemptCandidate>> = {},
+) {
   const said: unknown[] = [];
   const candidates = sends.map((send, at) => ({
     provider: { id: "ab".charAt(at), send },
@@ -38,8 +42,15 @@ const working = (call: ProviderCall) => {
 const idle = () => Promise.resolve(RESET);
 
 it("failover counts a route as called only after the adapter reports that it sent the request", async () => {
-  expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
-  expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
+  expect(await saidOf([working])).toMatchObject([
+    null,
+    { candidate: { provider: { id: "a" } }, attempts: 1 },
+  ]);
+  expect(await saidOf([idle, working])).toMatchObject([
+    null,
+    null,
+    { candidate: { provider: { id: "b" } }, attempts: 2 },
+  ]);
 });
 
 it("failover counts no call if the time limit passes before the adapter sends the request", async () => {

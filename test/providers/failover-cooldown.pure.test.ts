@@ -10,21 +10,24 @@ import {
   routes,
   never,
 } from "./failover-fixture.ts";
+import type { RouteCandidate } from "./failover-fixture.ts";
 import type { ProviderResult } from "../../src/models/core/provider.ts";
 
 it("failover reports the routes in cooldown, except a route that is called despite its cooldown", async () => {
   const two = routes([BAD_KEY], [GOOD]);
-  expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
-  expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [0] } });
+  expect(await two.run()).toMatchObject({ value: { candidate: { at: 1 }, skipped: [] } });
+  expect(await two.run()).toMatchObject({ value: { candidate: { at: 1 }, skipped: [{ at: 0 }] } });
   const besides = routes([BUSY, GOOD], [BAD_KEY]);
   await besides.run();
-  expect(await besides.run()).toMatchObject({ value: { index: 0, skipped: [1] } });
+  expect(await besides.run()).toMatchObject({
+    value: { candidate: { at: 0 }, skipped: [{ at: 1 }] },
+  });
 });
 
 it("failover reports the routes in cooldown even if the request fails", async () => {
   const two = routes([RETRY], [BAD_KEY]);
-  const skipped: (readonly number[])[] = [];
-  const onSkipped = (indexes: readonly number[]) => void skipped.push(indexes);
+  const skipped: number[][] = [];
+  const onSkipped = (all: readonly RouteCandidate[]) => void skipped.push(all.map(({ at }) => at));
   expect(await two.run({ onSkipped })).toMatchObject({ ok: false });
   expect(await two.run({ onSkipped })).toMatchObject({ ok: false });
   expect(skipped).toEqual([[], [1]]);
@@ -50,7 +53,7 @@ it("failover skips a route until its retry-after, unless it is the only route", 
   expect(await one.run()).toMatchObject({ ok: true });
   const besides = routes([BUSY, GOOD], [BAD_KEY]);
   await besides.run();
-  expect(await besides.run()).toMatchObject({ ok: true, value: { index: 0 } });
+  expect(await besides.run()).toMatchObject({ ok: true, value: { candidate: { at: 0 } } });
   expect(besides.asked.calls).toEqual(["a", "b", "a"]);
 });
 
@@ -67,7 +70,7 @@ it("failover retries only the last route, once, after at most a second", async (
   const short = routes([busyFor(1000)], [busyFor(999), GOOD]);
   expect(await short.run({ pauseMs })).toMatchObject({
     ok: true,
-    value: { index: 1, attempts: 3 },
+    value: { candidate: { at: 1 }, attempts: 3 },
   });
   expect([short.asked.calls, waits]).toEqual([["a", "b", "b"], [999]]);
   const long = routes([busyFor(1001), GOOD]);
@@ -101,12 +104,12 @@ it("failover skips routes in cooldown, or calls the route with the earliest end 
     for (let at = 0; at < 5; at++) health.recordFailure(`${id}:${id}-model`, "free", FAULT, atMs);
   };
   open("a", asked.nowMs);
-  expect(await run()).toMatchObject({ ok: true, value: { index: 2, attempts: 2 } });
+  expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 2 }, attempts: 2 } });
   expect(asked.calls).toEqual(["b", "c"]);
   open("c", asked.nowMs);
   open("b", asked.nowMs - 1000);
   asked.calls.length = 0;
-  expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 1 } });
+  expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 1 }, attempts: 1 } });
   expect(asked.calls).toEqual(["b"]);
   await run(); // it succeeded, so it gets all requests again
   expect(asked.calls).toEqual(["b", "b"]);
@@ -125,7 +128,7 @@ it("failover throws an exception if a bug occurs during a probe, and admits the 
   for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, asked.nowMs);
   asked.nowMs += 15_000;
   await expect(run()).rejects.toThrow("a bug");
-  expect(await run()).toMatchObject({ ok: true, value: { index: 0 } });
+  expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 0 } } });
   expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
 

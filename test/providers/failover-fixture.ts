@@ -1,4 +1,5 @@
 import { failover } from "../../src/models/routing/failover.ts";
+import type { AttemptCandidate } from "../../src/models/routing/attempt.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import type {
   EventStream,
@@ -30,6 +31,9 @@ export function failure(what: ProviderFailure): ProviderResult {
   return { kind: "failure", failure: what };
 }
 
+/** A candidate, with its position in the list. */
+export type RouteCandidate = AttemptCandidate & { readonly at: number };
+
 type FailoverRecord = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
 
 /**
@@ -39,7 +43,7 @@ type FailoverRecord = { readonly calls: string[]; readonly sent: ProviderCall[];
 export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {
   const asked: FailoverRecord = { calls: [], sent: [], nowMs: 1_000_000 };
   const health = new RouteHealth();
-  const candidates = answers.map((own, at) => {
+  const candidates = answers.map((own, at): RouteCandidate => {
     const id = "abcdef".charAt(at);
     let turn = 0;
     const provider: Provider = {
@@ -50,9 +54,9 @@ export function routes(...answers: (readonly (ProviderResult | Promise<ProviderR
         return own[Math.min(turn++, own.length - 1)] ?? GOOD;
       },
     };
-    return { provider, upstreamId: `${id}-model`, cap: 10 + at };
+    return { provider, upstreamId: `${id}-model`, cap: 10 + at, at };
   });
-  const run = (more: Partial<FailoverOptions> = {}, streamed = false) =>
+  const run = (more: Partial<FailoverOptions<RouteCandidate>> = {}, streamed = false) =>
     failover(
       candidates,
       { kind: "chat", body: { model: "m", messages: [] }, stream: streamed },

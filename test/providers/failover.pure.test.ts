@@ -23,9 +23,9 @@ it("failover returns the first successful response, and sends each route the mod
   expect(await run()).toEqual({
     ok: true,
     value: {
-      index: 1,
+      candidate: expect.objectContaining({ at: 1 }),
       attempts: 2,
-      failed: [{ index: 0, why: "html" }],
+      failed: [{ candidate: expect.objectContaining({ at: 0 }), why: "html" }],
       skipped: [],
       dropped: [],
       answer: GOOD,
@@ -88,7 +88,7 @@ it("failover cancels a stream that starts with an error or ends early, and calls
   for (const one of bad) {
     const good = stream([CHUNK], [{ kind: "end" }]);
     const served = await routes([one.answer], [good.answer]).run({}, true);
-    expect(served).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
+    expect(served).toMatchObject({ ok: true, value: { candidate: { at: 1 }, attempts: 2 } });
     expect([one.seen.cancelled, good.seen.cancelled]).toEqual([1, 0]);
   }
 });
@@ -111,13 +111,16 @@ it("failover aborts a silent route at its timeout, and cancels the stream if it 
   const late = stream([CHUNK]);
   const slow = Promise.withResolvers<ProviderResult>();
   const { asked, run } = routes([slow.promise], [GOOD]);
-  expect(await run({ headersMs: 1 })).toMatchObject({ ok: true, value: { index: 1 } });
+  expect(await run({ headersMs: 1 })).toMatchObject({ ok: true, value: { candidate: { at: 1 } } });
   expect(asked.sent.map((call) => call.signal.aborted)).toEqual([true, false]);
   slow.resolve(late.answer);
   await expect.poll(() => late.seen.cancelled).toBe(1);
   const silent: EventStream = { next: () => never, cancel: () => undefined };
   const first = routes([{ kind: "stream", events: silent }], [GOOD]);
-  expect(await first.run({ firstMs: 1 }, true)).toMatchObject({ ok: true, value: { index: 1 } });
+  expect(await first.run({ firstMs: 1 }, true)).toMatchObject({
+    ok: true,
+    value: { candidate: { at: 1 } },
+  });
   expect(first.asked.sent[0]?.signal.aborted).toBe(true);
 });
 

@@ -37,8 +37,10 @@ import { computeCost } from "../../shared/cost.ts";
 const SLOW_MS_PER_TOKEN = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
+type PaidResult = FailoverResult<PaidRoute>;
+
 type CallResult =
-  | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
+  | { readonly ok: true; readonly route: ServingRoute; readonly answer: PaidResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
 /** Calls routes until one responds. If none responds, ends the run. */
@@ -55,22 +57,18 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
     close: () => Promise.resolve(),
   });
   const servedCall = await callWithFailover(run, routes, {
-    onAsked: (route) => {
+    onAsked: (attempted) => {
       run.progress.calledMs = run.services.now() - run.startedMs;
-      last.tried = route === null ? null : toCalledRoute(routes, route);
+      last.tried = attempted === null ? null : toCalledRoute(routes, attempted);
       applyModelOption(run.request, last.tried?.option);
     },
-    onSpent: (route, spent) => {
-      const calledRoute = toCalledRoute(routes, route);
-      if (calledRoute !== null) last.spent = { tried: calledRoute, spent };
+    onSpent: (attempted, spent) => {
+      last.spent = { tried: toCalledRoute(routes, attempted), spent };
     },
-    onFailed: (requested, failure) => {
-      const { index, attempts } = requested;
+    onFailed: ({ candidate: { route }, attempts }, failure) => {
       const { tried } = last;
       const lost = tried === null ? null : billOfFailure(run, tried, failure);
       last.lost = lost ?? last.lost;
-      const route = routes[index]?.route;
-      if (route === undefined) return;
       reportFailedAttempt(run, { route, attempts, lost }, failure);
       // The client pays for an earlier call, so we absorb this call's bill.
       if (last.spent !== null && lost !== null) recordUnfinishedCall(run, route, lost);
@@ -81,21 +79,18 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
     return { ok: false, ended: endWithoutResponse(run, run.timer.halted ?? failure, last) };
   }
   dropBody(run);
-  recordSkipped(run, routes, servedCall.value.skipped);
-  const { answer } = servedCall.value;
-  return { ok: true, route: servingRoute(run, servedCall.value, routes), answer };
+  const { answer, dropped, skipped } = servedCall.value;
+  recordSkipped(run, skipped);
+  const firstByteMs = run.services.now() - run.startedMs;
+  const route = { ...toCalledRoute(routes, servedCall.value), dropped, firstByteMs };
+  return { ok: true, route, answer };
 }
 
-function recordSkipped(
-  { progress }: Run,
-  routes: readonly PaidRoute[],
-  skipped: FailoverResult["skipped"],
-): void {
-  const names = skipped.flatMap((index) => routes[index]?.route ?? []);
-  const skippedRoutes = names.map(({ provider, upstreamId }): SkippedRoute => {
-    return { route: formatRouteName(provider, upstreamId), why: "cooldown" };
+function recordSkipped({ progress }: Run, skipped: readonly PaidRoute[]): void {
+  const skippedRoutes = skipped.map(({ route }): SkippedRoute => {
+    return { route: formatRouteName(route), why: "cooldown" };
   });
-  if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
+  progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
 
 /** The last called route. A client that disconnects pays for this route's call. */
@@ -108,42 +103,28 @@ type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Char
 
 function toCalledRoute(
   routes: readonly PaidRoute[],
-  { index, attempts, failed }: AttemptedRoute,
-): CalledRoute | null {
-  const paidRoute = routes[index];
-  if (paidRoute === undefined) return null;
-  const { route, cap, capLoweredByMoney, native, option } = paidRoute;
-  const calledRoute = {
+  { candidate, attempts, failed }: AttemptedRoute<PaidRoute>,
+): CalledRoute {
+  const { route, cap, capLoweredByMoney, native, option } = candidate;
+  return {
     route,
     cap,
     capLoweredByMoney,
     isNative: native !== undefined,
     attempts,
     option,
-    isFallback: index > 0 && option === routes[0]?.option,
+    isFallback: candidate !== routes[0] && option === routes[0]?.option,
+    ...(failed.length > 0 && {
+      failed: failed.map((one) => ({ route: formatRouteName(one.candidate.route), why: one.why })),
+    }),
   };
-  return failed.length === 0
-    ? calledRoute
-    : { ...calledRoute, failed: toFailedAttempts(routes, failed) };
-}
-
-function toFailedAttempts(
-  routes: readonly PaidRoute[],
-  failed: AttemptedRoute["failed"],
-): readonly FailedAttempt[] {
-  return failed.flatMap(({ index, why }) => {
-    const route = routes[index]?.route;
-    return route === undefined
-      ? []
-      : [{ route: formatRouteName(route.provider, route.upstreamId), why }];
-  });
 }
 
 async function callWithFailover(
   run: Run,
   routes: readonly PaidRoute[],
-  events: Required<Pick<FailoverOptions, "onAsked" | "onSpent" | "onFailed">>,
-): Promise<Result<FailoverResult>> {
+  events: Required<Pick<FailoverOptions<PaidRoute>, "onAsked" | "onSpent" | "onFailed">>,
+): Promise<Result<PaidResult>> {
   const { core, stream, user } = run.request;
   if (routes.length === 0 || core === null) return refuse({ kind: "upstream_error" });
   const customer = { orgId: run.caller.orgId, user };
@@ -164,7 +145,7 @@ async function callWithFailover(
       ...timeoutsFor(run, routes),
       after: run.timers.after,
       ...events,
-      onSkipped: (skipped) => recordSkipped(run, routes, skipped),
+      onSkipped: (skipped) => recordSkipped(run, skipped),
       refusesDrops: run.request.choice?.preferences.requiresParameters === true,
       mayRetry: () => !run.timer.clientGone,
     },
@@ -210,17 +191,6 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
   const paceMs = isSlowCallKind(core?.kind) ? Infinity : tokens * SLOW_MS_PER_TOKEN;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
-}
-
-function servingRoute(
-  run: Run,
-  servedCall: FailoverResult,
-  routes: readonly PaidRoute[],
-): ServingRoute {
-  const calledRoute = toCalledRoute(routes, servedCall);
-  if (calledRoute === null) throw new Error("the route that served was not a candidate");
-  const firstByteMs = run.services.now() - run.startedMs;
-  return { ...calledRoute, dropped: servedCall.dropped, firstByteMs };
 }
 
 /**
@@ -300,7 +270,7 @@ export function reportFailedAttempt(
   if (unfinishedReason(run) !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = logFieldsOf(failure);
-  recordAttempt(run, formatRouteName(provider, upstreamId), { status, failure, lost });
+  recordAttempt(run, formatRouteName(route), { status, failure, lost });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -313,9 +283,9 @@ export function reportFailedAttempt(
   });
 }
 
-function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: Charge): void {
+function recordUnfinishedCall(run: Run, route: Route, lost: Charge): void {
   const why = unfinishedReason(run);
-  if (why !== null) addAttempt(run, { route: formatRouteName(provider, upstreamId), why }, lost);
+  if (why !== null) addAttempt(run, { route: formatRouteName(route), why }, lost);
 }
 
 function unfinishedReason({ timer }: Run): UnfinishedProviderCallReason | null {

@@ -155,7 +155,7 @@ function sortRoutes(
   };
   const sortKeyOf = (route: Route): number => {
     if (sort === "price") return costOf(route);
-    const speed = speedOf(formatRouteName(route.provider, route.upstreamId));
+    const speed = speedOf(formatRouteName(route));
     if (sort === "latency") return speed.latencyMs ?? Infinity;
     return speed.tokensPerSecond === null ? Infinity : -speed.tokensPerSecond;
   };

@@ -184,9 +184,8 @@ export function createReceipt(
 }
 
 export function createReceiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
-  const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {
-    "x-route": formatRouteName(provider, upstreamId),
+    "x-route": formatRouteName(route.route),
     "x-attempts": String(route.attempts),
   };
   if (route.capLoweredByMoney) headers["x-granted-max-tokens"] = String(route.cap);

@@ -217,7 +217,6 @@ function paidRoutes(
 }
 
 function moveWarmRouteFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
-  const isWarm = ({ provider, upstreamId }: PaidRoute) =>
-    formatRouteName(provider.id, upstreamId) === warm;
+  const isWarm = ({ route }: PaidRoute) => formatRouteName(route) === warm;
   return [...routes.filter(isWarm), ...routes.filter((route) => !isWarm(route))];
 }

@@ -29,7 +29,7 @@ export async function modelEndpointsRoute(
   const { id, created, architecture } = listed;
   const speeds = await regionSpeeds(c);
   const endpoints = model.routes.map((route) => {
-    const speed = speeds.get(formatRouteName(route.provider, route.upstreamId));
+    const speed = speeds.get(formatRouteName(route));
     const isCooling = sale.value.isInCooldown?.(route) ?? false;
     return toListedEndpoint(listed, model, route, { speed, isCooling });
   });

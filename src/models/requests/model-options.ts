@@ -1,5 +1,5 @@
 import { resolveModel } from "../catalog/catalog.ts";
-import type { Model, Route } from "../catalog/model.ts";
+import type { Model } from "../catalog/model.ts";
 import { applyPriceLists } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -84,9 +84,9 @@ function skippedRoutesOf(
 ): readonly SkippedRoute[] {
   const { only = null, ignore = [] } = preferences ?? {};
   const why = skipReasonOf(failure);
-  return routes.map(({ provider, upstreamId }) => {
-    const isListed = only?.includes(provider) !== false && !ignore.includes(provider);
-    return { route: formatRouteName(provider, upstreamId), why: isListed ? why : "preference" };
+  return routes.map((route) => {
+    const isListed = only?.includes(route.provider) !== false && !ignore.includes(route.provider);
+    return { route: formatRouteName(route), why: isListed ? why : "preference" };
   });
 }
 
@@ -147,8 +147,6 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
   });
 }
 
-const nameOf = ({ provider, upstreamId }: Route): string => formatRouteName(provider, upstreamId);
-
 /** Returns the routes that the wallet's grant excludes, with the reasons. */
 export function listRoutesSkippedByGrant(
   request: PaidRequest,
@@ -161,7 +159,7 @@ export function listRoutesSkippedByGrant(
   return all.flatMap((route, at) => {
     if (usableRoutes.has(route)) return [];
     const isDenied = allowed?.includes(at) === false && !uncovered.includes(at);
-    return { route: nameOf(route), why: isDenied ? "policy" : "limit" };
+    return { route: formatRouteName(route), why: isDenied ? "policy" : "limit" };
   });
 }
 
@@ -185,9 +183,9 @@ function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
   const { unsuitableRoutes, pricing } = request;
   return getModelOptions(request).flatMap(({ model, routes, choice = null }) => {
     if (choice === null && unsuitableRoutes === undefined) return [];
-    const usableRoutes = new Set(routes.map(nameOf));
+    const usableRoutes = new Set(routes.map(formatRouteName));
     return applyPriceLists(model, pricing)
-      .routes.filter((route) => !usableRoutes.has(nameOf(route)))
-      .map((route) => ({ route: nameOf(route), why: getSkipReason(route, choice) }));
+      .routes.filter((route) => !usableRoutes.has(formatRouteName(route)))
+      .map((route) => ({ route: formatRouteName(route), why: getSkipReason(route, choice) }));
   });
 }

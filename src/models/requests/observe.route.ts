@@ -74,14 +74,13 @@ function recordSpeed({ caller, progress, request, services, startedMs }: Run): v
   const { outcome, calledMs: askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
   const { route, usage } = outcome;
-  const { provider, upstreamId } = route.route;
   const { firstByteMs } = route;
   const streamMs = services.now() - startedMs - firstByteMs;
   const waitMs = firstByteMs - askedMs;
   const timing = request.stream
     ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
     : { latencyMs: null, streamMs: waitMs };
-  const at = { route: formatRouteName(provider, upstreamId), orgId: caller.orgId };
+  const at = { route: formatRouteName(route.route), orgId: caller.orgId };
   services.times.record(at, { ...timing, output: usage.output });
 }
 

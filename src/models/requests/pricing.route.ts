@@ -49,8 +49,7 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
     catalog: catalogAt(at),
     pricing: pricing.value,
     later: catalogsAfter(at),
-    isInCooldown: ({ provider, upstreamId }) =>
-      coolingRoutes.has(formatRouteName(provider, upstreamId)),
+    isInCooldown: (route) => coolingRoutes.has(formatRouteName(route)),
     ...(policies !== undefined && { policies }),
   });
 }

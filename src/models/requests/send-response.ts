@@ -4,7 +4,6 @@ import type { Failure } from "../../shared/failure.ts";
 import { logEvent } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { toClientFailure } from "../routing/failover.ts";
-import type { FailoverResult } from "../routing/failover.ts";
 import { joinOutputText } from "../core/chunk.ts";
 import type {
   JsonObject,
@@ -34,7 +33,7 @@ import { StreamClient, StreamWatch } from "./stream-watch.ts";
 export function sendResponse(
   run: Run,
   route: ServingRoute,
-  answer: FailoverResult["answer"],
+  answer: Exclude<ProviderResult, { kind: "failure" }>,
 ): Promise<EndedResponse> | EndedResponse {
   const { native } = run.request;
   const reply = route.isNative && native !== null ? native.reply : run.request.reply;
@@ -290,9 +289,8 @@ function reportStreamFailure(
   ending: StreamEnding,
 ): void {
   const { services } = run;
-  const { provider, upstreamId } = route.route;
   if (ending === "failed") {
-    services.health.recordBrokenStream(formatRouteName(provider, upstreamId), services.now());
+    services.health.recordBrokenStream(formatRouteName(route.route), services.now());
   }
   const ended = watch.silent ? STREAM_SILENT : failure;
   const fault = ended ?? (ending === "failed" ? STREAM_BROKEN : null);

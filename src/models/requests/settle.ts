@@ -218,11 +218,8 @@ function warmRouteFields(
   { route: { isFallback, route } }: Charge,
 ): Pick<Generation, "warm"> {
   if (conversationHash === null || isFallback !== true) return {};
-  const { provider, upstreamId } = route;
-  const seconds = getPromptCacheSeconds(provider, prompt);
-  return {
-    warm: { affinity: conversationHash, route: formatRouteName(provider, upstreamId), seconds },
-  };
+  const seconds = getPromptCacheSeconds(route.provider, prompt);
+  return { warm: { affinity: conversationHash, route: formatRouteName(route), seconds } };
 }
 
 function generationOf(run: Run, outcome: Charge): Generation {

@@ -12,103 +12,96 @@ const ATTEMPTS_MAX = 3;
 const RETRY_WAIT_MS_MAX = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
 
-type FailedAttempt = { readonly index: number; readonly why: string };
+type FailedAttempt<C> = { readonly candidate: C; readonly why: string };
 
-const NO_ATTEMPTS: readonly FailedAttempt[] = [];
+/** An attempt that may start. Its result must be reported with its permit. */
+type NextAttempt<C> = {
+  readonly candidate: C;
+  readonly route: string;
+  readonly permit: BreakerPermit;
+  readonly pauseMs: number;
+};
 
-type NextAttempt = { readonly index: number; readonly pauseMs: number };
-
-type Skipped = { readonly index: number; readonly cooldown: CooldownReason };
+type Skipped<C> = { readonly candidate: C; readonly cooldown: CooldownReason };
 
 /**
  * Chooses a request's next route. Skips routes in cooldown. If no other route is left, retries the
  * last route once after a connection reset, a 408, a 5xx or an overload of at most one second.
  */
-class RouteSequence {
+class RouteSequence<C extends AttemptCandidate> {
   attempts = 0;
   /**
    * The last failure, for the error response. A gateway fault, such as an invalid provider key,
    * doesn't replace an earlier failure.
    */
   failure: ProviderFailure | null = null;
-  failed: readonly FailedAttempt[] = NO_ATTEMPTS;
-  readonly #candidates: readonly AttemptCandidate[];
+  failed: readonly FailedAttempt<C>[] = [];
+  readonly #candidates: readonly C[];
   readonly #health: RouteHealth;
   readonly #now: () => number;
-  readonly #skipped: Skipped[] = [];
+  readonly #skipped: Skipped<C>[] = [];
   readonly #attemptsOf = new Map<string | undefined, number>();
   #next = 0;
-  #route = "";
-  #index = 0;
-  #permit: BreakerPermit = "free";
-  #last: ProviderFailure | null = null;
+  #last: { readonly candidate: C; readonly failure: ProviderFailure } | null = null;
   #isRepeat = false;
   #waitMs = Infinity;
 
-  constructor(candidates: readonly AttemptCandidate[], health: RouteHealth, now: () => number) {
+  constructor(candidates: readonly C[], health: RouteHealth, now: () => number) {
     this.#candidates = candidates;
     this.#health = health;
     this.#now = now;
   }
 
   /** Returns the next attempt, or null. The caller must report the previous result first. */
-  next(): NextAttempt | null {
-    for (; this.#next < this.#candidates.length; this.#next++) {
-      const index = this.#next;
-      if (this.#hasNoAttemptsLeft(index)) continue;
-      const route = this.#nameOf(index);
-      const pass = this.#health.requestPermit(route, this.#now());
-      if (!isCooldownReason(pass)) {
-        this.#next++;
-        return this.#startAttempt(index, pass, 0);
-      }
-      this.#skip({ index, cooldown: pass });
+  next(): NextAttempt<C> | null {
+    for (const candidate of this.#candidates.slice(this.#next)) {
+      this.#next++;
+      if (this.#hasNoAttemptsLeft(candidate)) continue;
+      const permit = this.#health.requestPermit(nameOf(candidate), this.#now());
+      if (!isCooldownReason(permit)) return this.#startAttempt(candidate, permit, 0);
+      this.#skip({ candidate, cooldown: permit });
     }
     return this.attempts === 0 ? this.#lastResort() : this.#retryLast();
   }
 
-  recordSuccess(): void {
-    this.#health.recordSuccess(this.#route, this.#permit, this.#now());
+  recordSuccess({ route, permit }: NextAttempt<C>): void {
+    this.#health.recordSuccess(route, permit, this.#now());
   }
 
-  recordFailure(failure: ProviderFailure): void {
-    this.failed = [...this.failed, { index: this.#index, why: getFailureLogReason(failure) }];
-    this.#health.recordFailure(this.#route, this.#permit, failure, this.#now());
-    this.#last = failure;
+  recordFailure({ candidate, route, permit }: NextAttempt<C>, failure: ProviderFailure): void {
+    this.failed = [...this.failed, { candidate, why: getFailureLogReason(failure) }];
+    this.#health.recordFailure(route, permit, failure, this.#now());
+    this.#last = { candidate, failure };
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
     if (failure.kind === "overloaded") this.#noteWait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
   /** Skips the model that rejected the request. Returns false if no model follows. */
-  skipModel(): boolean {
-    const model = this.#candidates[this.#index]?.model;
+  skipModel({ candidate: { model } }: NextAttempt<C>): boolean {
     this.#attemptsOf.set(model, ATTEMPTS_MAX);
-    return this.#candidates.some((one, index) => index >= this.#next && one.model !== model);
+    return this.#candidates.slice(this.#next).some((one) => one.model !== model);
   }
 
-  releasePermit(): void {
-    this.#health.releasePermit(this.#route, this.#permit);
+  releasePermit({ route, permit }: NextAttempt<C>): void {
+    this.#health.releasePermit(route, permit);
   }
 
-  skippedExcept(called: readonly number[]): readonly number[] {
-    return this.#skipped.map(({ index }) => index).filter((index) => !called.includes(index));
+  skippedExcept(called: readonly C[]): readonly C[] {
+    return this.#skipped.map(({ candidate }) => candidate).filter((one) => !called.includes(one));
   }
 
   get waitMs(): number | null {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
 
-  #startAttempt(index: number, pass: BreakerPermit, pauseMs: number): NextAttempt {
+  #startAttempt(candidate: C, permit: BreakerPermit, pauseMs: number): NextAttempt<C> {
     this.attempts++;
-    const model = this.#candidates[index]?.model;
+    const { model } = candidate;
     this.#attemptsOf.set(model, (this.#attemptsOf.get(model) ?? 0) + 1);
-    this.#index = index;
-    this.#route = this.#nameOf(index);
-    this.#permit = pass;
-    return { index, pauseMs };
+    return { candidate, route: nameOf(candidate), permit, pauseMs };
   }
 
-  #skip(skipped: Skipped): void {
+  #skip(skipped: Skipped<C>): void {
     this.#skipped.push(skipped);
     const { why, untilMs } = skipped.cooldown;
     if (why !== "disabled") this.#noteWait(Math.max(0, untilMs - this.#now()));
@@ -118,43 +111,41 @@ class RouteSequence {
    * Returns the route in cooldown with the breaker that closes first. If no breaker is open,
    * returns the only route that isn't disabled.
    */
-  #lastResort(): NextAttempt | null {
+  #lastResort(): NextAttempt<C> | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");
     const guessed = usable.filter(({ cooldown }) => cooldown.why === "open");
     const [first] = guessed.toSorted((a, b) => a.cooldown.untilMs - b.cooldown.untilMs);
     const only = usable.length === 1 ? usable[0] : undefined;
     const chosen = first ?? only;
-    return chosen === undefined ? null : this.#startAttempt(chosen.index, "forced", 0);
+    return chosen === undefined ? null : this.#startAttempt(chosen.candidate, "forced", 0);
   }
 
-  #retryLast(): NextAttempt | null {
-    const last = this.#last;
-    if (this.#isRepeat || last === null || this.#hasNoAttemptsLeft(this.#index)) return null;
+  #retryLast(): NextAttempt<C> | null {
+    if (this.#isRepeat || this.#last === null) return null;
+    const { candidate, failure } = this.#last;
+    if (this.#hasNoAttemptsLeft(candidate)) return null;
     this.#isRepeat = true;
-    const waitMs = last.retryAfterMs ?? Infinity;
-    if (last.kind === "overloaded" && waitMs <= RETRY_WAIT_MS_MAX) {
-      return this.#startAttempt(this.#index, "forced", waitMs);
+    const waitMs = failure.retryAfterMs ?? Infinity;
+    if (failure.kind === "overloaded" && waitMs <= RETRY_WAIT_MS_MAX) {
+      return this.#startAttempt(candidate, "forced", waitMs);
     }
     // If the failure has opened the breaker, the route isn't retried.
-    if (last.again !== true) return null;
-    if (this.#health.requestPermit(this.#route, this.#now()) !== "free") return null;
-    return this.#startAttempt(this.#index, "free", 100 + Math.random() * 200);
+    if (failure.again !== true) return null;
+    if (this.#health.requestPermit(nameOf(candidate), this.#now()) !== "free") return null;
+    return this.#startAttempt(candidate, "free", 100 + Math.random() * 200);
   }
 
-  #hasNoAttemptsLeft(index: number): boolean {
-    return (this.#attemptsOf.get(this.#candidates[index]?.model) ?? 0) >= ATTEMPTS_MAX;
+  #hasNoAttemptsLeft({ model }: C): boolean {
+    return (this.#attemptsOf.get(model) ?? 0) >= ATTEMPTS_MAX;
   }
 
   #noteWait(ms: number): void {
     this.#waitMs = Math.min(this.#waitMs, ms);
   }
+}
 
-  #nameOf(index: number): string {
-    const candidate = this.#candidates[index];
-    return candidate === undefined
-      ? ""
-      : formatRouteName(candidate.provider.id, candidate.upstreamId);
-  }
+function nameOf({ provider, upstreamId }: AttemptCandidate): string {
+  return formatRouteName({ provider: provider.id, upstreamId });
 }
 
 /**
@@ -166,32 +157,32 @@ export function getFailureLogReason({ kind, reason }: ProviderFailure): string {
   return kind === "overloaded" ? kind : reason;
 }
 
-export type FailoverResult = {
-  readonly index: number;
+export type FailoverResult<C> = {
+  readonly candidate: C;
   readonly attempts: number;
-  readonly failed: readonly FailedAttempt[];
-  readonly skipped: readonly number[];
+  readonly failed: readonly FailedAttempt<C>[];
+  readonly skipped: readonly C[];
   readonly dropped: readonly string[];
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-export type AttemptedRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
+export type AttemptedRoute<C> = Pick<FailoverResult<C>, "candidate" | "attempts" | "failed">;
 
-export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
+export type FailoverOptions<C> = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   readonly health: RouteHealth;
   readonly now: () => number;
   /**
    * Called with null before each attempt. Called with the route once its provider has received the
    * request.
    */
-  readonly onAsked?: (route: AttemptedRoute | null) => void;
-  readonly onFailed?: (route: AttemptedRoute, failure: ProviderFailure) => void;
+  readonly onAsked?: (attempted: AttemptedRoute<C> | null) => void;
+  readonly onFailed?: (attempted: AttemptedRoute<C>, failure: ProviderFailure) => void;
   /**
    * Called after an attempt that failed because of the request. If no route succeeds, the client
    * pays for this attempt's usage.
    */
-  readonly onSpent?: (route: AttemptedRoute, spent: FailedUsage) => void;
-  readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
+  readonly onSpent?: (attempted: AttemptedRoute<C>, spent: FailedUsage) => void;
+  readonly onSkipped?: (skipped: readonly C[]) => void;
   /** Whether to skip routes that would drop fields of the request (`require_parameters`). */
   readonly refusesDrops?: boolean;
   /** Returns false once the client has disconnected. Then no further attempt starts. */
@@ -206,33 +197,34 @@ const WAIT_SECONDS_MAX = 59;
  * `refused` failure, tries only other models. If no route is left, the last failure decides the
  * error.
  */
-export async function failover(
-  candidates: readonly AttemptCandidate[],
+export async function failover<C extends AttemptCandidate>(
+  candidates: readonly C[],
   request: AttemptRequest,
-  options: FailoverOptions,
-): Promise<Result<FailoverResult>> {
+  options: FailoverOptions<C>,
+): Promise<Result<FailoverResult<C>>> {
   const order = new RouteSequence(candidates, options.health, options.now);
-  const result = await callInOrder(order, candidates, request, options);
-  if (!result.ok) options.onSkipped?.(order.skippedExcept(order.failed.map(({ index }) => index)));
+  const result = await callInOrder(order, request, options);
+  if (!result.ok) {
+    options.onSkipped?.(order.skippedExcept(order.failed.map(({ candidate }) => candidate)));
+  }
   return result;
 }
 
-async function callInOrder(
-  order: RouteSequence,
-  candidates: readonly AttemptCandidate[],
+async function callInOrder<C extends AttemptCandidate>(
+  order: RouteSequence<C>,
   request: AttemptRequest,
-  options: FailoverOptions,
-): Promise<Result<FailoverResult>> {
+  options: FailoverOptions<C>,
+): Promise<Result<FailoverResult<C>>> {
   for (;;) {
-    const turn = mustStop(order, options) ? null : order.next();
-    const candidate = turn === null ? undefined : candidates[turn.index];
-    if (turn === null || candidate === undefined) return noRouteLeft(order, options);
+    const attempt = mustStop(order, options) ? null : order.next();
+    if (attempt === null) return noRouteLeft(order, options);
+    const { candidate, pauseMs } = attempt;
     options.onAsked?.(null);
-    if (turn.pauseMs > 0 && !(await pauseBeforeAttempt(turn.pauseMs, options))) {
-      order.releasePermit();
+    if (pauseMs > 0 && !(await pauseBeforeAttempt(pauseMs, options))) {
+      order.releasePermit(attempt);
       return noRouteLeft(order, options);
     }
-    const requested = { index: turn.index, attempts: order.attempts, failed: order.failed };
+    const requested = { candidate, attempts: order.attempts, failed: order.failed };
     let dropped: readonly string[] = [];
     const onDispatch = (): void => {
       if (options.refusesDrops === true && dropped.length > 0) throw new UnsupportedFields();
@@ -241,49 +233,53 @@ async function callInOrder(
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
-    const answer = await runAttempt(order, () =>
-      attemptRoute(candidate, request, { ...options, onDispatch, onDropped }),
-    );
+    const call = attemptRoute(candidate, request, { ...options, onDispatch, onDropped });
+    const answer = await waitForAnswer(call, () => order.releasePermit(attempt));
     if (answer.kind !== "failure") {
-      order.recordSuccess();
-      return success({ ...requested, skipped: order.skippedExcept([turn.index]), dropped, answer });
+      order.recordSuccess(attempt);
+      return success({ ...requested, skipped: order.skippedExcept([candidate]), dropped, answer });
     }
-    reportFailure(order, requested, answer.failure, options);
-    const final = finalFailure(order, answer.failure);
+    const { failure } = answer;
+    reportFailure(requested, failure, options);
+    if (options.signal.aborted || failure.kind === "shed") order.releasePermit(attempt);
+    else order.recordFailure(attempt, failure);
+    const final = finalFailure(order, attempt, failure);
     if (final !== null) return refuse(final);
   }
 }
 
-function finalFailure(order: RouteSequence, failure: ProviderFailure): Failure | null {
+function finalFailure<C extends AttemptCandidate>(
+  order: RouteSequence<C>,
+  attempt: NextAttempt<C>,
+  failure: ProviderFailure,
+): Failure | null {
   if (failure.kind === "shed") return { kind: "overloaded" };
-  return failure.kind === "refused" && !order.skipModel() ? toClientFailure(failure) : null;
+  return failure.kind === "refused" && !order.skipModel(attempt) ? toClientFailure(failure) : null;
 }
 
-function reportFailure(
-  order: RouteSequence,
-  route: AttemptedRoute,
+function reportFailure<C>(
+  attempted: AttemptedRoute<C>,
   failure: ProviderFailure,
-  { onFailed, onSpent, signal }: FailoverOptions,
+  { onFailed, onSpent }: FailoverOptions<C>,
 ): void {
-  onFailed?.(route, failure);
-  if (failure.spent !== undefined && isCausedByRequest(failure)) onSpent?.(route, failure.spent);
-  if (signal.aborted || failure.kind === "shed") order.releasePermit();
-  else order.recordFailure(failure);
+  onFailed?.(attempted, failure);
+  const { spent } = failure;
+  if (spent !== undefined && isCausedByRequest(failure)) onSpent?.(attempted, spent);
 }
 
 /**
- * Runs an attempt. An exception is our bug, so it releases a probe but doesn't count against the
- * route.
+ * Waits for an attempt's result. An exception is our bug, so `onBug` releases a probe, and the
+ * exception doesn't count against the route.
  */
-async function runAttempt(
-  order: RouteSequence,
-  call: () => Promise<ProviderResult>,
+async function waitForAnswer(
+  call: Promise<ProviderResult>,
+  onBug: () => void,
 ): Promise<ProviderResult> {
   try {
-    return await call();
+    return await call;
   } catch (error) {
     if (error instanceof UnsupportedFields) return { kind: "failure", failure: UNSUPPORTED_FIELDS };
-    order.releasePermit();
+    onBug();
     throw error;
   }
 }
@@ -296,11 +292,16 @@ const UNSUPPORTED_FIELDS: ProviderFailure = {
   fault: "request",
 };
 
-function mustStop({ attempts }: RouteSequence, options: FailoverOptions): boolean {
-  return options.signal.aborted || (attempts > 0 && options.mayRetry?.() === false);
+type RetryOptions = Pick<FailoverOptions<never>, "signal" | "mayRetry" | "pauseMs">;
+
+function mustStop(order: { readonly attempts: number }, options: RetryOptions): boolean {
+  return options.signal.aborted || (order.attempts > 0 && options.mayRetry?.() === false);
 }
 
-function noRouteLeft({ failure, waitMs }: RouteSequence, { signal }: FailoverOptions): Refusal {
+function noRouteLeft(
+  { failure, waitMs }: Pick<RouteSequence<AttemptCandidate>, "failure" | "waitMs">,
+  { signal }: RetryOptions,
+): Refusal {
   if (failure === UNSUPPORTED_FIELDS) {
     const message = "No provider of this model supports all parameters of this request.";
     return invalid(message, "provider.require_parameters");
@@ -332,7 +333,7 @@ export function toClientFailure(failure: ProviderFailure): Failure {
   };
 }
 
-async function pauseBeforeAttempt(ms: number, options: FailoverOptions): Promise<boolean> {
+async function pauseBeforeAttempt(ms: number, options: RetryOptions): Promise<boolean> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(done, options.pauseMs?.(ms) ?? ms);
     function done(): void {

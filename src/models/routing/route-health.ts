@@ -12,7 +12,13 @@ export type CooldownReason = {
   readonly untilMs: number;
 };
 
-export function formatRouteName(provider: string, upstreamId: string): string {
+export function formatRouteName({
+  provider,
+  upstreamId,
+}: {
+  readonly provider: string;
+  readonly upstreamId: string;
+}): string {
   return `${provider}:${upstreamId}`;
 }
 
