@@ -1,36 +1,15 @@
 import type { CallKindWithoutOutput, UnitOfCallKind } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS_REQUEST_RULES } from "./embeddings.ts";
-import type { EmbeddingsBody } from "./embeddings.ts";
 import { IMAGE_REQUEST_RULES } from "./images.ts";
-import type { ImageBody } from "./images.ts";
 import type { InputKindRules } from "./input-kind.ts";
 import { MODERATION_REQUEST_RULES } from "./moderation.ts";
-import type { ModerationBody } from "./moderation.ts";
 import { OCR_REQUEST_RULES } from "./ocr.ts";
-import type { OcrBody } from "./ocr.ts";
 import { RERANK_REQUEST_RULES } from "./rerank.ts";
-import type { RerankBody } from "./rerank.ts";
 import { SPEECH_REQUEST_RULES } from "./speech.ts";
-import type { SpeechBody } from "./speech.ts";
 import { TRANSCRIPTION_REQUEST_RULES } from "./transcription.ts";
-import type { TranscriptionBody } from "./transcription.ts";
 
-type Bodies = {
-  readonly chat: ChatBody;
-  readonly embeddings: EmbeddingsBody;
-  readonly rerank: RerankBody;
-  readonly moderation: ModerationBody;
-  readonly image: ImageBody;
-  readonly transcription: TranscriptionBody;
-  readonly speech: SpeechBody;
-  readonly ocr: OcrBody;
-};
-
-/** The size limits of each kind of request without output tokens, and what a route must support. */
-export const INPUT_REQUEST_RULES: {
-  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfCallKind<K>>;
-} = {
+const RULES = {
   embeddings: EMBEDDINGS_REQUEST_RULES,
   rerank: RERANK_REQUEST_RULES,
   moderation: MODERATION_REQUEST_RULES,
@@ -39,6 +18,15 @@ export const INPUT_REQUEST_RULES: {
   speech: SPEECH_REQUEST_RULES,
   ocr: OCR_REQUEST_RULES,
 };
+
+type Bodies = {
+  readonly [K in CallKindWithoutOutput]: Parameters<(typeof RULES)[K]["size"]>[0];
+};
+
+/** The size limits of each kind of request without output tokens, and what a route must support. */
+export const INPUT_REQUEST_RULES: {
+  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfCallKind<K>>;
+} = RULES;
 
 /** A client request after conversion to OpenAI's format. */
 export type CoreRequest = ChatRequest | InputRequest;
