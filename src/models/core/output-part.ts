@@ -167,11 +167,11 @@ export class ChunkBuilder {
       case "thought":
         return this.addReasoning(part.text);
       case "refusal":
-        return part.text === "" ? [] : this.#deltaEvents({ refusal: part.text });
+        return part.text === "" ? [] : this.addDelta({ refusal: part.text });
       case "detail":
-        return this.#deltaEvents({ reasoning_details: [part.detail] });
+        return this.addDelta({ reasoning_details: [part.detail] });
       case "annotation":
-        return this.#deltaEvents({ annotations: [part.annotation] });
+        return this.addDelta({ annotations: [part.annotation] });
       case "call":
         return [
           ...this.addTool(part.id, part.name, part.more),
@@ -188,11 +188,11 @@ export class ChunkBuilder {
   }
 
   addReasoning(text: string): StreamEvent[] {
-    return text === "" ? [] : this.#deltaEvents({ reasoning_content: text });
+    return text === "" ? [] : this.addDelta({ reasoning_content: text });
   }
 
   addDelta(delta: Delta): StreamEvent[] {
-    return this.#deltaEvents(delta);
+    return [...this.begin(), this.#chunk(delta)];
   }
 
   addTool(
@@ -200,19 +200,19 @@ export class ChunkBuilder {
     name: string,
     extraFields: Pick<ToolCallDelta, "extra_content"> = {},
   ): StreamEvent[] {
-    const index = this.#tools.length;
-    this.#tools.push({ hasArguments: false, isCustom: false });
-    const call = { index, id: id === "" ? createToolCallId() : id, type: "function" } as const;
-    return this.#deltaEvents({
-      tool_calls: [{ ...call, function: { name, arguments: "" }, ...extraFields }],
-    });
+    const called = { name, arguments: "" };
+    return this.#openTool(id, { type: "function", function: called, ...extraFields });
   }
 
   addCustomTool(id: string, name: string): StreamEvent[] {
+    return this.#openTool(id, { type: "custom", custom: { name, input: "" } });
+  }
+
+  #openTool(id: string, call: Omit<ToolCallDelta, "index" | "id">): StreamEvent[] {
     const index = this.#tools.length;
-    this.#tools.push({ hasArguments: false, isCustom: true });
-    const call = { index, id: id === "" ? createToolCallId() : id, type: "custom" } as const;
-    return this.#deltaEvents({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
+    this.#tools.push({ hasArguments: false, isCustom: call.type === "custom" });
+    const callId = id === "" ? createToolCallId() : id;
+    return this.addDelta({ tool_calls: [{ index, id: callId, ...call }] });
   }
 
   addToolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
@@ -220,7 +220,7 @@ export class ChunkBuilder {
     if (json === "" || known === undefined) return [];
     known.hasArguments = true;
     const piece = known.isCustom ? { custom: { input: json } } : { function: { arguments: json } };
-    return this.#deltaEvents({ tool_calls: [{ index: tool, ...piece }] });
+    return this.addDelta({ tool_calls: [{ index: tool, ...piece }] });
   }
 
   /**
@@ -237,10 +237,6 @@ export class ChunkBuilder {
     this.finished = true;
     const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
     return [...open, this.#chunk({}, finish)];
-  }
-
-  #deltaEvents(delta: Delta): StreamEvent[] {
-    return [...this.begin(), this.#chunk(delta)];
   }
 
   #chunk(delta: Delta, finishReason: FinishReason | null = null): StreamEvent {
