@@ -36,6 +36,17 @@ export const completionsEndpoint: EndpointAdapter = {
 const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBodySchema.shape;
+/** The fields that the chat request gets unchanged. */
+const CHAT_FIELDS = {
+  temperature: chat.temperature,
+  top_p: chat.top_p,
+  n: chat.n,
+  stop: chat.stop,
+  seed: chat.seed,
+  frequency_penalty: chat.frequency_penalty,
+  presence_penalty: chat.presence_penalty,
+  logit_bias: chat.logit_bias,
+};
 const text = z.string().check(z.minLength(1));
 /**
  * Maximum prompts in a request. The gateway calls the provider once per prompt. LangChain sends 20.
@@ -52,14 +63,7 @@ export const completionsBodySchema = z.looseObject({
     error: `must be a string or a list of 1 to ${PROMPTS_MAX} strings, without token ids`,
   }),
   max_tokens: chat.max_tokens,
-  temperature: chat.temperature,
-  top_p: chat.top_p,
-  n: chat.n,
-  stop: chat.stop,
-  seed: chat.seed,
-  frequency_penalty: chat.frequency_penalty,
-  presence_penalty: chat.presence_penalty,
-  logit_bias: chat.logit_bias,
+  ...CHAT_FIELDS,
   stream: chat.stream,
   stream_options: chat.stream_options,
   user: chat.user,
@@ -68,17 +72,6 @@ export const completionsBodySchema = z.looseObject({
   best_of: z.optional(z.literal(1, { error: "is not supported" })),
   logprobs: z.optional(z.never({ error: "is not supported" })),
 });
-
-const CHAT_FIELDS = [
-  "temperature",
-  "top_p",
-  "n",
-  "stop",
-  "seed",
-  "frequency_penalty",
-  "presence_penalty",
-  "logit_bias",
-] as const;
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const parsed = parseBody(completionsBodySchema, removeNulls(value));
@@ -89,7 +82,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   if (refused !== null) return refused;
   const request: ChatBody = {
     ...Object.fromEntries(
-      CHAT_FIELDS.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
+      Object.entries(given).filter(([field]) => Object.hasOwn(CHAT_FIELDS, field)),
     ),
     model,
     messages: prompts.map((content) => ({ role: "user", content })),
