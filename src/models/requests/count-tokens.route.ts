@@ -61,26 +61,29 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   if (!resolved.ok) return resolved;
   const allowed = applyModelPolicies(resolved.value, body.model, policies);
   if (!allowed.ok) return allowed;
-  const estimate = estimateCount(c, body, allowed.value);
+  const counter = findCounter(c, body, allowed.value);
+  const estimate = estimateCount(body, allowed.value, counter);
   if (!estimate.ok) return estimate;
-  const providerCount = await countAtProvider(c, body, allowed.value);
+  const providerCount = counter === null ? null : await countAtProvider(counter);
   return success(providerCount ?? estimate.value);
 }
 
-function estimateCount(c: Context<AppEnv>, body: CountTokensBody, model: Model): Result<number> {
+function estimateCount(
+  body: CountTokensBody,
+  model: Model,
+  counter: Counter | null,
+): Result<number> {
   const prompt = toChatPromptFields(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
-  const native =
-    findCountingProvider(c, model) === null ? null : toClaudeNativeRequest(body, betasOf(c));
-  if (native?.ok !== true && model.ownedBy !== "anthropic") {
+  if (counter === null && model.ownedBy !== "anthropic") {
     return success(Math.ceil(estimateClosely(core.value, model)));
   }
   const { likely } =
-    native?.ok === true
-      ? measureNativePrompt(native.value.body, native.value.weights, model)
-      : measureChatPrompt(core.value, model);
+    counter === null
+      ? measureChatPrompt(core.value, model)
+      : measureNativePrompt(counter.request.body, counter.request.weights, model);
   return success(Math.max(1, Math.ceil(likely * CLAUDE_ESTIMATE_FACTOR)));
 }
 
@@ -112,34 +115,33 @@ function assistantTexts(message: Extract<ChatMessage, { role: "assistant" }>): r
   return [message.reasoning_content ?? "", ...calls];
 }
 
-function betasOf(c: Context<AppEnv>): readonly string[] {
-  return parseBetaHeader(c.req.header("anthropic-beta"));
-}
+type ClaudeNativeRequest = Extract<
+  ReturnType<typeof toClaudeNativeRequest>,
+  { readonly ok: true }
+>["value"];
 
-function findCountingProvider(c: Context<AppEnv>, { routes }: Model): CountingProvider | null {
+/** A provider that serves Anthropic's protocol, and the request in that protocol. */
+type Counter = {
+  readonly provider: Provider;
+  readonly upstreamId: string;
+  readonly request: ClaudeNativeRequest;
+};
+
+function findCounter(c: Context<AppEnv>, body: CountTokensBody, { routes }: Model): Counter | null {
   const { providers } = getDeployment(c.var.config);
+  const betas = parseBetaHeader(c.req.header("anthropic-beta"));
   for (const { provider: id, upstreamId } of routes) {
     const provider = providers.get(id);
-    if (provider?.supportsProtocol?.("messages", upstreamId) === true) {
-      return { provider, upstreamId };
-    }
+    if (provider?.supportsProtocol?.("messages", upstreamId) !== true) continue;
+    const request = toClaudeNativeRequest(body, betas);
+    return request.ok ? { provider, upstreamId, request: request.value } : null;
   }
   return null;
 }
 
-type CountingProvider = { readonly provider: Provider; readonly upstreamId: string };
-
-async function countAtProvider(
-  c: Context<AppEnv>,
-  body: CountTokensBody,
-  model: Model,
-): Promise<number | null> {
-  const counter = findCountingProvider(c, model);
-  const native = toClaudeNativeRequest(body, betasOf(c));
-  if (!native.ok || counter?.provider.countTokens === undefined) return null;
-  const { betas } = native.value;
+async function countAtProvider({ provider, upstreamId, request }: Counter): Promise<number | null> {
+  const { body, betas } = request;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };
-  const requested = { body: native.value.body, headers };
   const signal = AbortSignal.timeout(PROVIDER_TIMEOUT_MS);
-  return counter.provider.countTokens(counter.upstreamId, requested, signal);
+  return (await provider.countTokens?.(upstreamId, { body, headers }, signal)) ?? null;
 }
