@@ -107,12 +107,7 @@ function converted(endpoint: EndpointAdapter) {
   };
 }
 
-function written({
-  model,
-  dropped: _dropped,
-  droppedNatively: _native,
-  ...request
-}: PaidRequest): string {
+function written({ model, dropped: _dropped, ...request }: PaidRequest): string {
   return JSON.stringify([model.id, request]); // fields are dropped only once
 }
 

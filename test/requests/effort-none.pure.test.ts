@@ -15,6 +15,7 @@ import {
 import { GEMINI_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
 import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
+import { SALE_TERMS } from "../fixtures/bound-request.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const hostOf = (profile: typeof GROQ_PROFILE): Provider =>
@@ -62,7 +63,12 @@ function boundAt(
   const parsed = chatEndpoint.parse({ ...body, reasoning_effort: effort }, at);
   if (!parsed.ok) throw new Error("the body is valid");
   const catalog = { region: "eu", models, aliases: new Map() };
-  const sold = { catalog, providers: new Map([["host", provider]]), defaultCap: 100 };
+  const sold = {
+    ...SALE_TERMS,
+    catalog,
+    providers: new Map([["host", provider]]),
+    defaultCap: 100,
+  };
   const bound = computeRequestBounds(
     parsed.value,
     sold as unknown as Parameters<typeof computeRequestBounds>[1],

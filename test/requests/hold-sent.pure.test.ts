@@ -7,6 +7,7 @@ import {
   computeRequestBounds,
   supportsNativeRequest,
 } from "../../src/models/requests/bound-request.ts";
+import { SALE_TERMS } from "../fixtures/bound-request.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { completionsEndpoint } from "../../src/models/endpoints/completions.ts";
 import type { ParsedRequest, EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
@@ -121,10 +122,7 @@ function boundAt(
   const body = { ...asked.request.body, model: format.id };
   const request = { ...asked.request, body } as ParsedRequest["request"];
   const providers = new Map([[format.id, format.provider]]);
-  const bound = computeRequestBounds(
-    { ...asked, request },
-    { catalog, providers, defaultCap: 4096 },
-  );
+  const bound = computeRequestBounds({ ...asked, request }, { ...SALE_TERMS, catalog, providers });
   return bound.ok ? bound.value : null;
 }
 

@@ -24,7 +24,8 @@ function optionOf(id: string, prices: readonly number[], maximum: number): Model
   const choice = { preferences, prompt, cap, providerIds: new Set<string>(), speedOf };
   const model = { ...MODEL, id, routes };
   const bounds = computeCostBounds(routes, prompt, cap);
-  return { sent: id, model, routes, choice, prompt, cap, mayThink: false, bounds };
+  const terms = { prompt, cap, bounds, conversationHash: null, mayThink: false };
+  return { sent: id, model, routes, choice, ...terms };
 }
 
 const pricingOf = (percent: number): Pricing => {

@@ -186,8 +186,7 @@ function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): Pa
     reply: watched(reply, steps),
     cap: row.name === "embeddings" ? null : { whole: 100, least: 64, choices: 1, isAsked: true },
     dropped: left,
-    droppedNatively: left,
-    native: own === null ? null : { ...own, reply: watched(own.reply, steps) },
+    native: own === null ? null : { ...own, dropped: left, reply: watched(own.reply, steps) },
   };
   return steps.through("request", whole, false);
 }

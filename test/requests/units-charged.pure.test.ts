@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
+import { SALE_TERMS } from "../fixtures/bound-request.ts";
 import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
 import { computeCharge, computeChargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
@@ -78,9 +79,9 @@ function boundOf(
     region: "eu",
   };
   const bound = computeRequestBounds(asked.value, {
+    ...SALE_TERMS,
     catalog,
     providers: new Map(),
-    defaultCap: 4096,
   });
   return bound.ok ? bound.value : null;
 }

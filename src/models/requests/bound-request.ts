@@ -1,7 +1,7 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { NO_PRICE_LISTS, applyPriceLists } from "../catalog/price-lists.ts";
+import { applyPriceLists } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { getPriceForPrompt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -39,9 +39,9 @@ export type SaleContext = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
-  readonly pricing?: Pricing;
-  readonly providerIds?: ReadonlySet<string>;
-  readonly speedOf?: RouteChoiceFacts["speedOf"];
+  readonly pricing: Pricing;
+  readonly providerIds: ReadonlySet<string>;
+  readonly speedOf: RouteChoiceFacts["speedOf"];
 };
 
 /**
@@ -75,25 +75,27 @@ function computeChatBounds(
   const model = resolved.value;
   const refusal = refuseUnsupportedInput(body, model);
   if (refusal !== null) return refusal;
-  const native = model.routes.some((route) =>
-    supportsNativeRequest(sale.providers.get(route.provider), route, parsed.native),
-  )
-    ? parsed.native
-    : null;
+  const isNativeRoute = (route: Route): boolean =>
+    supportsNativeRequest(sale.providers.get(route.provider), route, parsed.native);
+  const native = model.routes.some(isNativeRoute) ? parsed.native : null;
   const prompt = hasSeparatePrompts(parsed)
     ? measureSeparatePrompts(body, model)
-    : promptSizeOf(body, native, { model, providers: sale.providers });
+    : promptSizeOf(body, native, { model, isAlwaysNative: model.routes.every(isNativeRoute) });
   const mayThink = canReason(model, body, sale);
   const thinks = reservesReasoning(body, mayThink);
   const output = { ...requestedOutput(body, parsed, native), thinks, defaultCap: sale.defaultCap };
   const fittingCap = limitCapToMemory(computeOutputCap(model, prompt, output), body, parsed);
   if (!fittingCap.ok) return fittingCap;
   const cap = fittingCap.value;
-  const capable = findCapableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
+  const capable = findCapableRoutes(applyPriceLists(model, sale.pricing), {
+    chat: body,
+    prompt,
+    cap,
+  });
   if (!capable.ok) return capable;
   const readable = hasPartsOfType(body, "file") ? fileRoutes(capable.value, model, sale) : capable;
   if (!readable.ok) return readable;
-  const supported = requireNativeRoutes(readable.value, parsed.native, sale.providers);
+  const supported = requireNativeRoutes(readable.value, parsed, isNativeRoute);
   if (!supported.ok) return supported;
   const choice = toRouteChoice(parsed, sale, { prompt, cap });
   const routes = listPreferredRoutes(model, supported.value, choice);
@@ -111,20 +113,13 @@ function computeChatBounds(
   return success({ ...commonFields(parsed, model, sale), ...rest });
 }
 
-function applyPrices(model: Model, { pricing }: SaleContext): Model {
-  return pricing === undefined ? model : applyPriceLists(model, pricing);
-}
-
 function toRouteChoice(
   { preferences = null }: ParsedRequest,
-  { providerIds = NO_PROVIDER_IDS, speedOf = noMeasuredSpeed }: SaleContext,
+  { providerIds, speedOf }: SaleContext,
   size: Pick<RouteChoiceFacts, "prompt" | "cap">,
 ): RouteChoiceFacts | null {
   return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
 }
-
-const NO_PROVIDER_IDS: ReadonlySet<string> = new Set();
-const noMeasuredSpeed = () => ({ latencyMs: null, tokensPerSecond: null });
 
 function canReason(
   { abilities, routes }: Model,
@@ -200,7 +195,7 @@ function computeInputBounds<K extends CallKindWithoutOutput>(
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const rules = INPUT_REQUEST_RULES[kind];
-  const priced = applyPrices(model, sale);
+  const priced = applyPriceLists(model, sale.pricing);
   const capable = filterRoutesByNeeds(rules.needs(body, model), priced);
   if (!capable.ok) return capable;
   const prompt = rules.size(body, priced);
@@ -211,6 +206,7 @@ function computeInputBounds<K extends CallKindWithoutOutput>(
     ...commonFields(parsed, model, sale),
     routes: routes.value,
     choice,
+    conversationHash: null,
     prompt,
     cap: null,
     mayThink: false,
@@ -218,11 +214,7 @@ function computeInputBounds<K extends CallKindWithoutOutput>(
   });
 }
 
-function commonFields(
-  parsed: ParsedRequest,
-  model: Model,
-  { pricing = NO_PRICE_LISTS }: SaleContext,
-) {
+function commonFields(parsed: ParsedRequest, model: Model, { pricing }: SaleContext) {
   const { request: core, user, tags, trace, dropped, reply, paramOf, codeOf, native } = parsed;
   return {
     core,
@@ -234,7 +226,6 @@ function commonFields(
     tags,
     trace,
     dropped,
-    droppedNatively: native?.dropped ?? [],
     reply,
     paramOf,
     codeOf,
@@ -246,31 +237,25 @@ function commonFields(
 function promptSizeOf(
   body: ChatBody,
   native: NativeRequest | null,
-  { model, providers }: { readonly model: Model; readonly providers: SaleContext["providers"] },
+  { model, isAlwaysNative }: { readonly model: Model; readonly isAlwaysNative: boolean },
 ): PromptSize {
   if (native === null) return measureChatPrompt(body, model);
   const nativeSize = measureNativePrompt(native.body, native.weights, model);
-  const isAlwaysNative =
-    native.only !== null ||
-    model.routes.every((route) =>
-      supportsNativeRequest(providers.get(route.provider), route, native),
-    );
-  const size = isAlwaysNative
-    ? nativeSize
-    : getLargerPromptSize(nativeSize, measureChatPrompt(body, model));
+  const size =
+    isAlwaysNative || native.only !== null
+      ? nativeSize
+      : getLargerPromptSize(nativeSize, measureChatPrompt(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
 function requireNativeRoutes(
   routes: readonly Route[],
-  native: NativeRequest | null,
-  providers: ReadonlyMap<string, Provider>,
+  { native }: ParsedRequest,
+  isNativeRoute: (route: Route) => boolean,
 ): Result<readonly Route[]> {
-  if (native === null || native.only === null) return success(routes);
-  const { only } = native;
-  const capable = routes.filter((route) =>
-    supportsNativeRequest(providers.get(route.provider), route, native),
-  );
+  const only = native?.only ?? null;
+  if (only === null) return success(routes);
+  const capable = routes.filter(isNativeRoute);
   return capable.length > 0 ? success(capable) : invalid(only.message, only.param);
 }
 

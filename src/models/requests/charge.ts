@@ -198,8 +198,8 @@ const DROPPED_MAX = 32;
 const WORD_MAX = 64;
 
 function droppedParams({ request }: Run, route: ServingRoute): string[] {
-  const { droppedNatively, paramOf } = request;
-  const dropped = route.isNative ? droppedNatively : request.dropped;
+  const { native, paramOf } = request;
+  const dropped = (route.isNative ? native : request)?.dropped ?? [];
   if (dropped.length === 0 && route.dropped.length === 0) return [];
   const routeParams = route.dropped.map((field) =>
     paramOf === undefined ? field : paramOf(field),

@@ -132,7 +132,7 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
     peer: services.home !== null,
     idempotency,
     priceList: request.pricing.list,
-    affinity: request.conversationHash ?? null,
+    affinity: request.conversationHash,
     ...(hasCandidates && { candidates: routeCandidatesOf(request) }),
   };
 }

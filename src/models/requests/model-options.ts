@@ -101,8 +101,7 @@ function listParamOf([fallback]: readonly ModelFallback[]): string {
 }
 
 function toModelOption(request: ModelOption): ModelOption {
-  const { sent, model, routes, prompt, cap, mayThink, bounds } = request;
-  const { choice = null, conversationHash = null } = request;
+  const { sent, model, routes, choice, conversationHash, prompt, cap, mayThink, bounds } = request;
   return { sent, model, routes, choice, conversationHash, prompt, cap, mayThink, bounds };
 }
 
@@ -133,7 +132,7 @@ export function applyPricing(request: PaidRequest, pricing: Pricing): Refusal | 
 }
 
 function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOption> {
-  const { model, prompt, cap, choice = null } = option;
+  const { model, prompt, cap, choice } = option;
   const bounded = model.routes.filter(({ provider, upstreamId }) =>
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
@@ -181,7 +180,7 @@ export function listSkippedRoutes({
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
   const { unsuitableRoutes, pricing } = request;
-  return getModelOptions(request).flatMap(({ model, routes, choice = null }) => {
+  return getModelOptions(request).flatMap(({ model, routes, choice }) => {
     if (choice === null && unsuitableRoutes === undefined) return [];
     const usableRoutes = new Set(routes.map(formatRouteName));
     return applyPriceLists(model, pricing)

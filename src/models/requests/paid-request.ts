@@ -48,12 +48,12 @@ export type ModelOption = {
    * empty.
    */
   readonly routes: readonly Route[];
-  readonly choice?: RouteChoiceFacts | null;
+  readonly choice: RouteChoiceFacts | null;
   /**
-   * A hash that identifies the conversation. Set if prompt caching can affect the choice of the
-   * route.
+   * A hash that identifies the conversation. Null unless prompt caching can affect the choice of
+   * the route.
    */
-  readonly conversationHash?: string | null;
+  readonly conversationHash: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
   /** Whether the model may reason, visibly or not. */
@@ -80,7 +80,6 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly tags?: Tags | undefined;
   readonly trace?: string | undefined;
   readonly dropped: readonly string[];
-  readonly droppedNatively: readonly string[];
   readonly reply: ResponseWriter;
   readonly paramOf: ParsedRequest["paramOf"];
   readonly codeOf?: ParsedRequest["codeOf"];

@@ -214,7 +214,7 @@ function otherAttempts(
  * Returns the fallback route that served the request, because its provider now caches the prompt.
  */
 function warmRouteFields(
-  { request: { conversationHash = null, prompt } }: Run,
+  { request: { conversationHash, prompt } }: Run,
   { route: { isFallback, route } }: Charge,
 ): Pick<Generation, "warm"> {
   if (conversationHash === null || isFallback !== true) return {};
