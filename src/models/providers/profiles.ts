@@ -148,7 +148,10 @@ const LOCAL_PROFILE: HostProfile = {
 };
 
 /** The llama.cpp server. It reports the usage of only one choice. */
-const LLAMA_CPP_PROFILE: HostProfile = { ...LOCAL_PROFILE, supportsOneChoice: true };
+const LLAMA_CPP_PROFILE: HostProfile = {
+  ...LOCAL_PROFILE,
+  chatFields: new Set([...LOCAL_PROFILE.chatFields].filter((field) => field !== "n")),
+};
 
 const OLLAMA_PROFILE: HostProfile = {
   ...LOCAL_PROFILE,
@@ -218,7 +221,6 @@ const DEEPSEEK_PROFILE: HostProfile = {
     keepsNames: true,
     reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
   },
-  supportsOneChoice: true,
 };
 
 /**
@@ -279,7 +281,6 @@ export const GROQ_PROFILE: HostProfile = {
     effortRule(null),
   ],
   plainStyle: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
-  supportsOneChoice: true,
   usageShape: { inside: "x_groq" },
   // Only `verbose_json` includes the duration. Groq bills at least 10 s.
   calls: {
@@ -331,7 +332,6 @@ export const CEREBRAS_PROFILE: HostProfile = {
   ],
   capField: "max_completion_tokens",
   plainStyle: { reasoning: { as: "reasoning", models: /gpt-oss|glm/ } },
-  supportsOneChoice: true,
 };
 
 /** OpenRouter. It accepts OpenAI's fields and drops fields that a model doesn't support. */
@@ -346,7 +346,6 @@ const OPENROUTER_PROFILE: HostProfile = {
     reasoning: { as: "reasoning", details: true },
   },
   summarizesThoughts: true,
-  supportsOneChoice: true,
 };
 
 export const HOST_PROFILE_BY_ID = {

@@ -12,7 +12,10 @@ import type { ToolCallIdFormat } from "../../core/tool-calls.ts";
 
 /** The fields and rules of an OpenAI-compatible host. */
 export type HostProfile = {
-  /** The chat fields to forward. Empty if the host doesn't support chat. */
+  /**
+   * The chat fields to forward. Empty if the host doesn't support chat. Without `n`, the host
+   * returns only one choice.
+   */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly nameByField?: Readonly<Record<string, string>>;
@@ -31,7 +34,6 @@ export type HostProfile = {
    */
   readonly returnedFields?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
-  readonly supportsOneChoice?: boolean;
   /** Maximum texts per embeddings request. More texts take several requests. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;

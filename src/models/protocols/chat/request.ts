@@ -18,15 +18,9 @@ import type { AssistantToolCall } from "../../core/conversation.ts";
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 export function toOpenAiChatRequest(call: ChatCall, profile: HostProfile): UpstreamRequest {
-  const {
-    supportsOneChoice: oneChoice,
-    plainStyle: plain,
-    chatFields,
-    chatExtras,
-    requiredFields: implied = [],
-  } = profile;
+  const { plainStyle: plain, chatFields, chatExtras, requiredFields: implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
-  if (oneChoice === true && (call.body.n ?? 1) > 1) {
+  if (!chatFields.has("n") && (call.body.n ?? 1) > 1) {
     return createRefusalFailure("This model returns only one choice, so 'n' must be 1.", "n");
   }
   const source =
