@@ -7,11 +7,11 @@ import type {
   Provider,
   ProviderResult,
   ProviderCall,
-  ProviderFailure,
   StreamEvent,
 } from "../core/provider.ts";
 import { sendPromptsSeparately } from "../core/separate-prompts.ts";
-import { addEventUsageToFailure } from "../core/frame-reader.ts";
+import { addEventUsageToFailure, createRetryableFailure } from "../core/frame-reader.ts";
+import { toFailureResult } from "../core/http-provider.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 export type AttemptCandidate = {
@@ -76,7 +76,7 @@ export async function attemptRoute(
   if (answer === null) {
     controller.abort();
     sent.then(cancelStream).catch(() => undefined); // A late response is discarded.
-    return retryFailure(TIMEOUT_FAILURE_REASON);
+    return TIMEOUT_RESULT;
   }
   if (answer.kind !== "stream") return answer;
   const started = await waitForFirstEvents(answer.events, options);
@@ -122,17 +122,17 @@ async function waitForFirstEvents(
   const first = readFirstBatch(events);
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).waitFor(first);
   if (batch === null) {
-    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT_FAILURE_REASON);
+    if (quietMs >= firstMs || signal.aborted) return TIMEOUT_RESULT;
     const lateMs = firstMs - quietMs;
     return { kind: "stream", events: prependBatch(first.then(throwIfBroken), events), lateMs };
   }
-  if (batch === CONNECTION_BROKEN) return retryFailure("connection");
+  if (batch === CONNECTION_BROKEN) return toFailureResult(createRetryableFailure("connection"));
   const error = batch.find((event) => event.kind === "error");
   if (error !== undefined) {
-    return { kind: "failure", failure: addEventUsageToFailure(error.failure, batch) };
+    return toFailureResult(addEventUsageToFailure(error.failure, batch));
   }
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
-    return { kind: "failure", failure: addEventUsageToFailure(EMPTY_STREAM, batch) };
+    return toFailureResult(addEventUsageToFailure(EMPTY_STREAM, batch));
   }
   return { kind: "stream", events: prependBatch(Promise.resolve(batch), events) };
 }
@@ -142,7 +142,7 @@ function throwIfBroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | 
   return batch.length === 0 ? null : batch;
 }
 
-const EMPTY_STREAM: ProviderFailure = { kind: "retry", reason: "empty_stream" };
+const EMPTY_STREAM = createRetryableFailure("empty_stream");
 const CONNECTION_BROKEN: readonly StreamEvent[] = [];
 
 /** Reads until a batch has other events than usage, because an overload error can follow usage. */
@@ -175,11 +175,7 @@ function cancelStream(answer: ProviderResult): void {
 }
 
 export const TIMEOUT_FAILURE_REASON = "timeout";
-
-function retryFailure(reason: string): ProviderResult {
-  const failure: ProviderFailure = { kind: "retry", reason };
-  return { kind: "failure", failure };
-}
+const TIMEOUT_RESULT = toFailureResult(createRetryableFailure(TIMEOUT_FAILURE_REASON));
 
 type LimitEnds = { readonly signal: StopSignal; readonly after?: TimerFunction };
 
