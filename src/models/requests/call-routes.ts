@@ -270,7 +270,9 @@ export function reportFailedAttempt(
   if (unfinishedReason(run) !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = logFieldsOf(failure);
-  recordAttempt(run, formatRouteName(route), { status, failure, lost });
+  const hasStatus = failure.kind !== "disabled" && /^\d+$/.test(status);
+  const attempt = { route: formatRouteName(route), why: getFailureLogReason(failure) };
+  addAttempt(run, { ...attempt, ...(hasStatus && { status: Number(status) }) }, lost);
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -295,23 +297,6 @@ function unfinishedReason({ timer }: Run): UnfinishedProviderCallReason | null {
 
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : computeCost(bought, usage);
-}
-
-type FailedCall = {
-  readonly status: string;
-  readonly failure: ProviderFailure;
-  readonly lost: Charge | null;
-};
-
-function recordAttempt(run: Run, route: string, { status, failure, lost }: FailedCall): void {
-  const isMisconfigured = failure.kind === "disabled";
-  const hasStatus = !isMisconfigured && /^\d+$/.test(status);
-  const attempt = {
-    route,
-    why: getFailureLogReason(failure),
-    ...(hasStatus && { status: Number(status) }),
-  };
-  addAttempt(run, attempt, lost);
 }
 
 function addAttempt(
