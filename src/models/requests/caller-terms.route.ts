@@ -40,13 +40,15 @@ export async function readCallerTerms(
   if (walletCall.unanswered) return walletCall;
   const { result } = walletCall;
   if (!result.ok) return { unanswered: false, result };
-  const { priceList, policies, paused } = result.value;
-  const terms = {
+  return { unanswered: false, result: success(pickCallerTerms(result.value)) };
+}
+
+export function pickCallerTerms({ priceList, policies, paused }: CallerTerms): CallerTerms {
+  return {
     ...(priceList !== undefined && { priceList }),
     ...(policies !== undefined && { policies }),
     ...(paused !== undefined && { paused }),
   };
-  return { unanswered: false, result: success(terms) };
 }
 
 /** Reads an organization's price list and policies for an operator who views it without a key. */

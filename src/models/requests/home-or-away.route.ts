@@ -11,7 +11,7 @@ import type { TimerFunction, Timers } from "../../shared/timers.ts";
 import { metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
-import { readCallerTerms, readOrganizationTerms } from "./caller-terms.route.ts";
+import { pickCallerTerms, readCallerTerms, readOrganizationTerms } from "./caller-terms.route.ts";
 import type { CallerTerms } from "./caller-terms.route.ts";
 import { getDeployment } from "./deployment.ts";
 import { callStoredResponsesAtHome } from "./stored-format.ts";
@@ -154,13 +154,7 @@ export async function requireActiveKeyAtHome(
     return fail(c, read.result.failure);
   }
   if (read?.result.ok === true) {
-    const { priceList, policies, paused } = read.result.value;
-    c.set("admitted", {
-      ...admitted,
-      ...(priceList !== undefined && { priceList }),
-      ...(policies !== undefined && { policies }),
-      ...(paused !== undefined && { paused }),
-    });
+    c.set("admitted", { ...admitted, ...pickCallerTerms(read.result.value) });
   }
   await next();
   return undefined;
