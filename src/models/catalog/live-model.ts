@@ -1,10 +1,9 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
 import { parsePriceFields } from "../../shared/usage.ts";
-import type { Price } from "../../shared/usage.ts";
 import {
   hasRouteEnded,
   getPriceOnDay,
-  computeLongPromptPrice,
+  scaleTokenPrices,
   applyMarkupToPrices,
   applyMarkup,
 } from "./price.ts";
@@ -75,11 +74,12 @@ export function makeOperatorModel(
   { profiles, region }: { readonly profiles: ReadonlyMap<string, string>; readonly region: Region },
 ): Model | null {
   const price = parsePriceFields(entry.price);
-  const routes = entry.routes.flatMap((route) => {
-    const like = profiles.get(route.provider) ?? route.provider;
-    const dataRegion = preferRegion(hosts.get(route.provider) ?? [], region);
+  const routes = entry.routes.flatMap(({ provider, upstream_id: upstreamId }): Route[] => {
+    const dataRegion = preferRegion(hosts.get(provider) ?? [], region);
     if (dataRegion === undefined) return [];
-    return { ...operatorRoute(route, price, { kind: entry.kind, like }), dataRegion };
+    const like = profiles.get(provider) ?? provider;
+    const limits = getProviderLimits(like, { kind: entry.kind, upstreamId });
+    return [{ provider, upstreamId, price, ...limitsIfAny(limits), dataRegion }];
   });
   if (routes.length === 0) return null;
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
@@ -97,19 +97,6 @@ export function makeOperatorModel(
     estimateFactor: ESTIMATE_FACTOR_MAX,
     toolsTokens: TOOLS_TOKENS_MAX,
     routes,
-  };
-}
-
-function operatorRoute(
-  { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
-  price: Price,
-  { kind, like }: { readonly kind: CallKind; readonly like: string },
-): Omit<Route, "dataRegion"> {
-  return {
-    provider,
-    upstreamId,
-    price,
-    ...limitsIfAny(getProviderLimits(like, { kind, upstreamId })),
   };
 }
 
@@ -171,8 +158,8 @@ function purchasePrices(
   const { price } = getPriceOnDay({ prices }, day);
   if (longPrompt === undefined) return { price: applyMarkup(price, uplift) };
   const { above: aboveTokens, ...percents } = longPrompt;
-  const long = applyMarkup(computeLongPromptPrice(price, percents), uplift);
-  return { price: applyMarkup(price, uplift), longPrompt: { aboveTokens, price: long, percents } };
+  const long = { aboveTokens, price: scaleTokenPrices(price, percents), percents };
+  return applyMarkupToPrices({ price, longPrompt: long }, uplift);
 }
 
 function lowerLimits(

@@ -1,7 +1,7 @@
 import type { Result } from "../../shared/failure.ts";
 import type { Price } from "../../shared/usage.ts";
 import type { Model, Route } from "./model.ts";
-import { computeLongPromptPrice, applyMarkupToPrices } from "./price.ts";
+import { scaleTokenPrices, applyMarkupToPrices } from "./price.ts";
 
 /**
  * The region's price list. It applies to models that an organization's own list doesn't contain.
@@ -108,7 +108,7 @@ function pricedRoute(model: Model, route: Route, { list, row }: PriceRule): Rout
 function longPromptAt(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }
-    : { ...long, price: computeLongPromptPrice(price, long.percents) };
+    : { ...long, price: scaleTokenPrices(price, long.percents) };
 }
 
 export function listUpcomingPriceChangeTimes(

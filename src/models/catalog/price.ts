@@ -14,12 +14,11 @@ export function getPriceForPrompt(
 }
 
 export function applyMarkup(price: Price, percent: number): Price {
+  const total = 100 + percent;
+  const { units } = price;
   return {
-    input: applyPercent(price.input, 100 + percent),
-    cached: applyPercent(price.cached, 100 + percent),
-    cacheWrite: applyPercent(price.cacheWrite, 100 + percent),
-    output: applyPercent(price.output, 100 + percent),
-    ...(price.units !== undefined && { units: applyPercentToUnits(price.units, 100 + percent) }),
+    ...scaleTokenPrices(price, { inputPercent: total, outputPercent: total }),
+    ...(units !== undefined && { units: applyPercentToUnits(units, total) }),
   };
 }
 
@@ -37,8 +36,8 @@ function applyPercentToUnits(units: UnitPrices, percent: number): UnitPrices {
   return Object.fromEntries(entries.map(([unit, price]) => [unit, applyPercent(price, percent)]));
 }
 
-/** Returns the price of a long prompt. `inputPercent` also applies to cache prices. */
-export function computeLongPromptPrice(
+/** Returns a price with changed token prices. `inputPercent` also applies to cache prices. */
+export function scaleTokenPrices(
   price: Price,
   {
     inputPercent,
@@ -46,11 +45,11 @@ export function computeLongPromptPrice(
   }: { readonly inputPercent: number; readonly outputPercent: number },
 ): Price {
   return {
+    ...price,
     input: applyPercent(price.input, inputPercent),
     cached: applyPercent(price.cached, inputPercent),
     cacheWrite: applyPercent(price.cacheWrite, inputPercent),
     output: applyPercent(price.output, outputPercent),
-    ...(price.units !== undefined && { units: price.units }),
   };
 }
 
