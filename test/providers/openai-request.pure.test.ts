@@ -1,5 +1,7 @@
 import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
+import { getProviderLimits } from "../../src/models/catalog/entry.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
@@ -57,6 +59,17 @@ it("a stream always requests usage, except from Mistral, which always sends usag
     expect(asked["stream"]).toBe(true);
     const options = asked["stream_options"] as { include_usage?: boolean } | undefined;
     expect(options?.include_usage).toBe(profile === "mistral" ? undefined : true);
+  }
+});
+
+it("the catalog limits a provider's chat routes to one choice exactly if its profile doesn't forward n", () => {
+  const routes = CATALOG.filter(({ kind }) => kind === "chat").flatMap((model) => model.routes);
+  const known = routes.filter(({ provider }) => PROVIDER_HOST_PROFILES.has(provider));
+  expect(known.length).toBeGreaterThan(0);
+  for (const { provider, upstreamId } of known) {
+    const { choices } = getProviderLimits(provider, { kind: "chat", upstreamId });
+    const forwardsN = PROVIDER_HOST_PROFILES.get(provider)?.chatFields.has("n");
+    expect([provider, choices]).toEqual([provider, forwardsN === true ? undefined : 1]);
   }
 });
 
