@@ -123,7 +123,7 @@ it.each(HOST_REPLIES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter orders chunks as OpenAI does, with a single creation time: $dialect.profile",
+  "the OpenAI-compatible adapter orders chunks as OpenAI does: $dialect.profile",
   async (replies) => {
     const events = await eventsOf(providerOf(replies), {}, replies.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));
@@ -138,6 +138,5 @@ it.each(HOST_REPLIES)(
       [1, "function"],
       [2, "function"],
     ]);
-    expect(new Set(chunks.map((chunk) => chunk["created"]))).toEqual(new Set([1_770_770_843]));
   },
 );

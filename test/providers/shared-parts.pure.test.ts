@@ -77,7 +77,6 @@ it("a response with a tool call has finish_reason tool_calls and null content", 
     null,
   );
   expect(body).toEqual({
-    object: "chat.completion",
     choices: [
       {
         index: 0,

@@ -123,12 +123,8 @@ export function hasErrorField(
 }
 
 /** Returns the fields that all chunks of a stream share. */
-export function readChunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
-  const { created } = raw;
-  return {
-    ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
-    ...readTexts(raw, ["id", "model", "service_tier", "system_fingerprint"]),
-  };
+export function readChunkHead(raw: JsonObject): Omit<Chunk, "choices"> {
+  return readTexts(raw, ["service_tier", "system_fingerprint"]);
 }
 
 /** Returns the provider's ID of a tool call, or a new ID. */

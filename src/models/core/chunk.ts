@@ -36,10 +36,6 @@ type ChoiceHead = {
 export type ChunkChoice = ChoiceHead & { readonly delta: Delta };
 
 export type Chunk = {
-  readonly id?: string;
-  readonly object?: string;
-  readonly created?: number;
-  readonly model?: string;
   readonly service_tier?: string;
   readonly system_fingerprint?: string;
   readonly choices: readonly ChunkChoice[];
@@ -47,10 +43,7 @@ export type Chunk = {
 
 export type CompletionChoice = ChoiceHead & { readonly message: Delta };
 
-export type Completion = Omit<Chunk, "choices"> & {
-  readonly choices: readonly CompletionChoice[];
-  readonly usage?: JsonObject;
-};
+export type Completion = Omit<Chunk, "choices"> & { readonly choices: readonly CompletionChoice[] };
 
 /** Joins the text, reasoning, refusal and tool calls of a delta. */
 export function joinOutputText({ content, ...spoken }: Delta): string {

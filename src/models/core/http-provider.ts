@@ -322,15 +322,14 @@ function mediaType(response: Response): string {
 }
 
 function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
-  const { choices, usage: _usage, ...head } = body as Completion;
+  const { choices, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];
     return deltas.map((delta, at): StreamEvent => {
       const isLast = at === deltas.length - 1;
       const value = { index, delta, logprobs: at === 0 ? logprobs : null };
       const choice = { ...value, finish_reason: isLast ? reason : null };
-      const chunk = { ...head, object: "chat.completion.chunk", choices: [choice] };
-      return { kind: "chunk", chunk };
+      return { kind: "chunk", chunk: { ...head, choices: [choice] } };
     });
   });
   if (usage !== null) events.push({ kind: "usage", usage });

@@ -2,7 +2,6 @@ import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
 import type { JsonObject, StreamEvent } from "./provider.ts";
-import { toOpenAiUsage } from "./openai-usage.ts";
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
@@ -71,8 +70,7 @@ export function toCompletion(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,
 ): { readonly body: Completion; readonly usage: Usage | null } {
-  const body = { object: "chat.completion", choices: choices.map(toChoice) };
-  return { body: usage === null ? body : { ...body, usage: toOpenAiUsage(usage) }, usage };
+  return { body: { choices: choices.map(toChoice) }, usage };
 }
 
 export function joinTextOfOutputParts(parts: readonly OutputPart[]): string {
@@ -241,6 +239,6 @@ export class ChunkBuilder {
 
   #chunk(delta: Delta, finishReason: FinishReason | null = null): StreamEvent {
     const choice = { index: this.#index, delta, logprobs: null, finish_reason: finishReason };
-    return { kind: "chunk", chunk: { object: "chat.completion.chunk", choices: [choice] } };
+    return { kind: "chunk", chunk: { choices: [choice] } };
   }
 }

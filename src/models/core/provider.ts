@@ -63,7 +63,7 @@ export type ProviderCallOfKind<K extends CallKind> = K extends CallKindWithoutOu
   : ChatCall;
 
 export type StreamEvent =
-  /** A chunk without usage. The gateway sets its ID and model later. */
+  /** A chunk. The gateway adds its ID and model later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
   /** The previous chunk with its text replaced by `json`, a JSON string. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }

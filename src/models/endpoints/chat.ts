@@ -129,13 +129,13 @@ function completionResponse(
 ): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
   return {
-    ...(isOpenRouter && { system_fingerprint: null }),
-    ...answer,
-    ...(reasoning !== null && { choices: formatReasoning(answer, reasoning) }),
     id,
     object: "chat.completion",
     created,
     model,
+    ...(isOpenRouter && { system_fingerprint: null }),
+    ...answer,
+    ...(reasoning !== null && { choices: formatReasoning(answer, reasoning) }),
     provider,
     usage: { ...toOpenAiUsage(usage), ...costFields(costMicro) },
   };

@@ -62,7 +62,7 @@ export class OpenAiStreamWriter {
   }
 
   protected event(reported: object): string {
-    return formatSseEvent({ ...reported, ...this.#identity });
+    return formatSseEvent({ ...this.#identity, ...reported });
   }
 
   end({ provider, usage, costMicro }: Receipt): string {

@@ -1,4 +1,5 @@
 import type { CallKind } from "../../../src/shared/kinds.ts";
+import type { Usage } from "../../../src/shared/usage.ts";
 import type {
   ChatCall,
   EventStream,
@@ -9,11 +10,7 @@ import type {
 } from "../../../src/models/core/provider.ts";
 import { createSandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 
-export const CREATED = 1_763_000_000;
-export const sandbox = createSandboxProvider({
-  delays: { firstByteMs: 2, wordMs: 1, endlessMs: 0 },
-  clock: () => CREATED * 1000 + 999,
-});
+export const sandbox = createSandboxProvider({ firstByteMs: 2, wordMs: 1, endlessMs: 0 });
 
 export function user(content: unknown): JsonObject {
   return { role: "user", content };
@@ -47,16 +44,13 @@ type LogprobEntry = {
   bytes: number[];
   top_logprobs: { token: string; logprob: number; bytes: number[] }[];
 };
-export type Completion = JsonObject & {
-  choices: [Choice, ...Choice[]];
-  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-};
+export type Completion = { choices: [Choice, ...Choice[]]; usage: Usage | null };
 
-/** Returns the completion of a JSON response. Throws for any other result. */
+/** Returns the completion and usage of a JSON response. Throws for any other result. */
 export async function complete(body: JsonObject, options: CallOptions = {}): Promise<Completion> {
   const answer = await callSandbox(body, options);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-  return JSON.parse(JSON.stringify(answer.body)) as Completion;
+  return { ...answer.body, usage: answer.usage } as Completion;
 }
 
 export async function say(content: unknown, body: JsonObject = {}): Promise<string | null> {

@@ -44,7 +44,7 @@ describe("the sandbox model slow-first-byte", () => {
   });
 
   it("stops waiting when aborted, so that a JSON request can be retried and a stream breaks off", async () => {
-    const slow = createSandboxProvider({ delays: { firstByteMs: 3_600_000 } });
+    const slow = createSandboxProvider({ firstByteMs: 3_600_000 });
     const controller = new AbortController();
     const { signal } = controller;
     const call = { ...callOf({ upstreamId: "slow-first-byte", body, cap: 10 }), signal };
@@ -149,16 +149,11 @@ describe("a sandbox model with wrong usage", () => {
     expect(all.at(-1)).toEqual({ kind: "end" });
     const answer = await callSandbox(body, { upstreamId: "no-usage" });
     expect(answer).toMatchObject({ kind: "json", usage: null });
-    expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
   });
 
   it("returns a thousand times the actual usage, above the cap (huge-usage)", async () => {
     const answer = await callSandbox(body, { upstreamId: "huge-usage", cap: 100 });
-    expect(answer).toMatchObject({
-      kind: "json",
-      usage: { input: 8000, output: 5000 },
-      body: { usage: { prompt_tokens: 8000, completion_tokens: 5000, total_tokens: 13_000 } },
-    });
+    expect(answer).toMatchObject({ kind: "json", usage: { input: 8000, output: 5000 } });
     const all = await streamed(body, { upstreamId: "huge-usage", cap: 100_000 });
     expect(all).toContainEqual({
       kind: "usage",

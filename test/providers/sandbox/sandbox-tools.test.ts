@@ -151,7 +151,7 @@ describe("a tool call of the sandbox", () => {
       finish_reason: "tool_calls",
     });
     expect(await complete(body)).toEqual(completion);
-    expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
+    expect(completion.usage?.output).toBeGreaterThan(0);
   });
 
   it("gets a different ID in each request, choice and response", async () => {
@@ -175,7 +175,7 @@ describe("a tool call of the sandbox", () => {
       const { content, tool_calls: calls = [] } = choices[0].message;
       const said = calls.flatMap((call) => [call.function.name, call.function.arguments]);
       const tokens = [content ?? "", ...said].reduce((sum, text) => sum + countTokens(text), 0);
-      expect(usage?.completion_tokens).toBe(tokens);
+      expect(usage?.output).toBe(tokens);
       expect(choices[0].finish_reason).toBe(
         said[1] === '{"city":"city"}' ? "tool_calls" : "length",
       );
@@ -189,7 +189,7 @@ describe("a tool call of the sandbox", () => {
       { cap: 4 },
     );
     expect(completion.choices[0].finish_reason).toBe("length");
-    expect(completion.usage?.completion_tokens).toBeLessThanOrEqual(4);
+    expect(completion.usage?.output).toBeLessThanOrEqual(4);
     const tiny = await complete({ messages: [user("get_weather")], tools }, { cap: 1 });
     expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
   });

@@ -2,7 +2,7 @@ import { isBase64Floats, isVector } from "../../core/embedding-batches.ts";
 import {
   toResponseMessage,
   createIncompleteFailure,
-  readChunkIdentity,
+  readChunkHead,
   toChatFinishReason,
   readChoiceLogprobs,
 } from "../../core/chat-message.ts";
@@ -14,7 +14,6 @@ import {
   readUsage,
   findRawUsage,
   toOpenAiInputUsage,
-  toOpenAiUsage,
 } from "../../core/openai-usage.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
@@ -47,11 +46,11 @@ export function readChatCompletion(
       brokenChoice ??= createIncompleteFailure(choice.finish_reason);
     }
   }
-  const body = { ...readChunkIdentity(raw), object: "chat.completion", choices };
+  const body = { ...readChunkHead(raw), choices };
   if (brokenChoice !== null) {
     return addUsageToFailure(brokenChoice, { usage, text: joinOutputTextOfChoices(body) });
   }
-  return { body: usage === null ? body : { ...body, usage: toOpenAiUsage(usage) }, usage };
+  return { body, usage };
 }
 
 type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;

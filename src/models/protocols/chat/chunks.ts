@@ -4,7 +4,7 @@ import {
   createIncompleteFailure,
   readContentText,
   readCustomToolCall,
-  readChunkIdentity,
+  readChunkHead,
   readExtraMessageFields,
   toChatFinishReason,
   hasErrorField,
@@ -166,7 +166,7 @@ export class ChatChunkReader extends FrameReader {
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has no choices.
-    this.#head ??= { ...readChunkIdentity(raw), object: "chat.completion.chunk" };
+    this.#head ??= readChunkHead(raw);
     const events: StreamEvent[] = [];
     for (const [position, rawChoice] of choices.entries()) {
       if (!isObject(rawChoice)) continue;

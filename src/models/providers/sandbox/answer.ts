@@ -1,6 +1,6 @@
 import { distributedHash32, base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { NO_USAGE, sumPromptTokens } from "../../../shared/usage.ts";
+import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { countPromptTokens, createSandboxReplies } from "./reply.ts";
@@ -9,7 +9,6 @@ import { countTokens, splitIntoTokens, splitJsonFragments, splitIntoWords } from
 import type { ChunkChoice } from "../../core/chunk.ts";
 
 export type SandboxCompletion = {
-  readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
   /** The reported usage. Null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
@@ -17,16 +16,11 @@ export type SandboxCompletion = {
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-type SandboxCompletionHead = {
-  readonly id: string;
-  readonly created: number;
-  readonly model: string;
-  readonly system_fingerprint: string;
-};
+/** The fields that all chunks share. */
+const HEAD = { system_fingerprint: "fp_sandbox" };
 
 export function createSandboxCompletion(
   call: ChatCall,
-  nowMs: number,
   mode: SandboxReplyOptions = {},
 ): SandboxCompletion | ProviderFailure {
   const replies = createSandboxReplies(call.body, call.cap, mode);
@@ -36,26 +30,17 @@ export function createSandboxCompletion(
   const usage = { ...NO_USAGE, input: countPromptTokens(call.body), output, reasoning };
   const topLogprobs = requestedTopLogprobs(call.body);
   const split = topLogprobs === null ? null : splitIntoTokens;
-  const head = {
-    id: "chatcmpl-sandbox",
-    created: Math.floor(nowMs / 1000),
-    model: call.upstreamId,
-    system_fingerprint: "fp_sandbox",
-  };
-  return { head, replies, usage, topLogprobs, split };
+  return { replies, usage, topLogprobs, split };
 }
 
 export function toSandboxChatBody(answer: SandboxCompletion): JsonObject {
-  const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
     index,
     message: messageOf(reply),
     logprobs: sandboxLogprobs(answer, reply.content),
     finish_reason: reply.finish,
   }));
-  const body = { id, object: "chat.completion", created, model, choices };
-  if (answer.usage === null) return { ...body, system_fingerprint };
-  return { ...body, usage: usageBody(answer.usage), system_fingerprint };
+  return { ...HEAD, choices };
 }
 
 function sandboxLogprobs(answer: SandboxCompletion, content: string | null): JsonObject | null {
@@ -88,17 +73,6 @@ function messageOf(reply: SandboxReply): JsonObject {
 
 function sandboxThoughtDetail(thinking: string): JsonObject {
   return { type: "sandbox.thinking", thinking, signature: base62Hash(thinking, 24) };
-}
-
-function usageBody(usage: Usage): JsonObject {
-  const prompt = sumPromptTokens(usage);
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: usage.output,
-    total_tokens: prompt + usage.output,
-    prompt_tokens_details: { cached_tokens: usage.cacheRead, audio_tokens: 0 },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning, audio_tokens: 0 },
-  };
 }
 
 const ALTERNATIVE_TOKENS =
@@ -136,8 +110,8 @@ export function* generateSandboxEvents(answer: SandboxCompletion): Generator<Str
   yield { kind: "end" };
 }
 
-export function createContentEvent(head: SandboxCompletionHead, content: string): StreamEvent {
-  return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
+export function createContentEvent(content: string): StreamEvent {
+  return event({ index: 0, delta: { content }, logprobs: null, finish_reason: null });
 }
 
 function* choiceEvents(
@@ -145,15 +119,14 @@ function* choiceEvents(
   reply: SandboxReply,
   index: number,
 ): Generator<StreamEvent> {
-  const { head } = answer;
   const unfinishedChoice = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
-  yield event(head, { ...unfinishedChoice, delta: { role: "assistant", content, refusal: null } });
+  yield event({ ...unfinishedChoice, delta: { role: "assistant", content, refusal: null } });
   for (const piece of splitIntoWords(reply.thought)) {
-    yield event(head, { ...unfinishedChoice, delta: { reasoning_content: piece } });
+    yield event({ ...unfinishedChoice, delta: { reasoning_content: piece } });
   }
   if (reply.thought !== "") {
-    yield event(head, {
+    yield event({
       ...unfinishedChoice,
       delta: { reasoning_details: [sandboxThoughtDetail(reply.thought)] },
     });
@@ -161,14 +134,14 @@ function* choiceEvents(
   const split = answer.split ?? reply.split;
   for (const piece of split(reply.content ?? "")) {
     const logprobs = sandboxLogprobs(answer, piece);
-    yield event(head, { index, delta: { content: piece }, logprobs, finish_reason: null });
+    yield event({ index, delta: { content: piece }, logprobs, finish_reason: null });
   }
   for (const [position, call] of reply.calls.entries()) {
     for (const delta of callDeltas(call, position)) {
-      yield event(head, { ...unfinishedChoice, delta });
+      yield event({ ...unfinishedChoice, delta });
     }
   }
-  yield event(head, { ...unfinishedChoice, delta: {}, finish_reason: reply.finish });
+  yield event({ ...unfinishedChoice, delta: {}, finish_reason: reply.finish });
 }
 
 function* callDeltas(call: SandboxToolCall, index: number): Generator<JsonObject> {
@@ -193,13 +166,8 @@ function* alternate(choices: readonly Generator<StreamEvent>[]): Generator<Strea
   }
 }
 
-function event(head: SandboxCompletionHead, choice: ChunkChoice): StreamEvent {
-  const { id, created, model, system_fingerprint } = head;
-  const object = "chat.completion.chunk";
-  return {
-    kind: "chunk",
-    chunk: { id, object, created, model, system_fingerprint, choices: [choice] },
-  };
+function event(choice: ChunkChoice): StreamEvent {
+  return { kind: "chunk", chunk: { ...HEAD, choices: [choice] } };
 }
 
 export function isFinishEvent(streamEvent: StreamEvent): boolean {

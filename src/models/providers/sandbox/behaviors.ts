@@ -167,7 +167,7 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
   const words = splitIntoWords(`${text === "" ? "on and on" : text} `);
   for (;;) {
     for (const word of words) {
-      yield { kind: "events", events: [createContentEvent(answer.head, word)] };
+      yield { kind: "events", events: [createContentEvent(word)] };
       yield { kind: "wait", ms: delays.endlessMs };
     }
   }

@@ -1,4 +1,3 @@
-import { now } from "../../../shared/clock.ts";
 import { toFailureResult } from "../../core/http-provider.ts";
 import { CALL_KIND_NAMES, CALL_KINDS } from "../../../shared/kinds.ts";
 import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
@@ -15,8 +14,6 @@ import { SANDBOX_BEHAVIORS, pauseUnlessAborted, playSteps } from "./behaviors.ts
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { SANDBOX_INPUT_RESPONSES } from "./input-answers.ts";
 import type { SandboxInputResponse } from "./input-answers.ts";
-
-type SandboxOptions = { readonly delays?: Partial<SandboxDelays>; readonly clock?: () => number };
 
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
@@ -35,9 +32,8 @@ const FAILURE_BY_MODEL: ReadonlyMap<string, ProviderFailure> = new Map<string, P
  * Returns a provider that acts like a deterministic model. Each special model simulates one
  * behavior (`SANDBOX_BEHAVIORS`) or one failure (`FAILURE_BY_MODEL`).
  */
-export function createSandboxProvider(options: SandboxOptions = {}): Provider {
-  const delays = { ...DELAYS, ...options.delays };
-  const clock = options.clock ?? (() => now({}));
+export function createSandboxProvider(options: Partial<SandboxDelays> = {}): Provider {
+  const delays = { ...DELAYS, ...options };
   const send = async (call: ProviderCall): Promise<ProviderResult> => {
     if (call.signal.aborted) return toFailureResult(ABORTED);
     call.onDispatch?.();
@@ -46,7 +42,7 @@ export function createSandboxProvider(options: SandboxOptions = {}): Provider {
     if (call.kind !== "chat") return respondToInput(call);
     const behavior = SANDBOX_BEHAVIORS.get(call.upstreamId);
     if (behavior === undefined) return toFailureResult(UNKNOWN_MODEL);
-    return respondToChat(call, behavior, delays, clock());
+    return respondToChat(call, behavior, delays);
   };
   return { id: "sandbox", kinds: CALL_KIND_NAMES, acceptsFiles: true, send };
 }
@@ -62,9 +58,8 @@ async function respondToChat(
   call: ChatCall,
   behavior: SandboxBehavior,
   delays: SandboxDelays,
-  nowMs: number,
 ): Promise<ProviderResult> {
-  const usual = createSandboxCompletion(call, nowMs, behavior.mode);
+  const usual = createSandboxCompletion(call, behavior.mode);
   if ("kind" in usual) return toFailureResult(usual);
   const answer = behavior.modifyAnswer?.(usual, call.cap) ?? usual;
   if (call.stream) {
