@@ -22,8 +22,6 @@ const vectors = (count: number) => ({
   response_type: "embeddings_by_type",
 });
 
-const item = (index: number, embedding: number[]) => ({ object: "embedding", index, embedding });
-
 it("the Bedrock adapter sends Titan one text per request, and merges the responses in order", async () => {
   const replies = [titan([1]), titan([2], 4), titan([3], 5)];
   const { answer, asked } = await embed(
@@ -39,7 +37,7 @@ it("the Bedrock adapter sends Titan one text per request, and merges the respons
   );
   expect(answer).toMatchObject({
     kind: "json",
-    body: { object: "list", data: [item(0, [1]), item(1, [2]), item(2, [3])] },
+    body: { data: [[1], [2], [3]] },
     usage: { input: 12, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
   });
 });
@@ -67,7 +65,7 @@ it("the Bedrock adapter sends Cohere 96 texts per request, and reads the token c
 
 it("the Bedrock adapter accepts plain vectors of Cohere's third version", async () => {
   const { answer } = await embed(COHERE, { input: ["a"] }, [reply({ embeddings: [[1, 2]] }, "2")]);
-  expect(answer).toMatchObject({ body: { data: [item(0, [1, 2])] }, usage: { input: 2 } });
+  expect(answer).toMatchObject({ body: { data: [[1, 2]] }, usage: { input: 2 } });
 });
 
 it.each([

@@ -75,10 +75,7 @@ const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });
 
 it("an embeddings response either has one vector per input, in order, or counts as a failure", () => {
   const data = [1, 0].map((index) => ({ index, embedding: [index] }));
-  expect(readEmbeddings({ data }, of(["a", "b"]))?.body["data"]).toEqual([
-    { object: "embedding", index: 0, embedding: [0] },
-    { object: "embedding", index: 1, embedding: [1] },
-  ]);
+  expect(readEmbeddings({ data }, of(["a", "b"]))?.body["data"]).toEqual([[0], [1]]);
   expect(readEmbeddings({ data }, of(["a", "b", "c"]))).toBeNull();
   expect(readEmbeddings({ data: [{ embedding: null }] }, of("a"))).toBeNull();
   expect(readEmbeddings({ data: [{ index: 0, embedding: [] }] }, of("a"))).toBeNull();

@@ -197,8 +197,8 @@ it("the Cohere adapter sends texts in batches of 96, merges them in order, and s
   });
   if (answer.kind !== "json") throw new Error("no answer");
   expect(answer.usage).toMatchObject({ input: 200, output: 0 });
-  const data = answer.body["data"] as { index: number; embedding: number[] }[];
-  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
+  const data = answer.body["data"] as number[][];
+  expect(data.map(([value]) => value)).toEqual(input.map((_, at) => at));
 });
 
 const embedFor = (input_type: unknown) =>

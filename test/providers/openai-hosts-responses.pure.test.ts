@@ -91,10 +91,7 @@ it.each(CASES)(
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
     expect(events.filter((event) => event.kind === "usage")).toEqual([{ kind: "usage", usage }]);
     const { answer } = await answerTo(providerOf(replies), {}, replies.chat[name].json);
-    expect(answer).toMatchObject({
-      usage,
-      body: { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
-    });
+    expect(answer).toMatchObject({ usage });
   },
 );
 

@@ -1,6 +1,7 @@
 import { decodeBase64, toBase64 } from "./data-url.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
-import { sumUsage } from "../../shared/usage.ts";
+import { NO_USAGE, sumUsage } from "../../shared/usage.ts";
+import { listOf } from "./json-value.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { createResponseTooLargeFailure } from "./response-size.ts";
 import { addUsageToFailure } from "./frame-reader.ts";
@@ -11,18 +12,16 @@ import type {
   ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
-import { discardUsageWithoutPrompt, toOpenAiInputUsage } from "./openai-usage.ts";
+import { discardUsageWithoutPrompt } from "./openai-usage.ts";
 
 const BYTES_PER_FLOAT = 4;
 
-type Item = { readonly index?: unknown; readonly embedding?: unknown };
-
+/** Returns OpenAI's list of the embeddings `data` of a provider's response. */
 export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
-  const items = Array.isArray(data) ? (data as Item[]) : [];
-  return items.map((item, position) => ({
+  return listOf(data).map((embedding, index) => ({
     object: "embedding",
-    index: typeof item.index === "number" ? item.index : position,
-    embedding: encodeEmbedding(item.embedding, encoding),
+    index,
+    embedding: encodeEmbedding(embedding, encoding),
   }));
 }
 
@@ -107,7 +106,7 @@ export async function embedInBatches(
     if (answer.kind === "stream") return badAnswerResult();
     parts.push(answer);
   }
-  const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
+  const vectors = parts.flatMap((part) => listOf(part.body["data"]));
   return {
     kind: "json",
     ...createEmbeddingList(vectors, sumUsage(parts.map((part) => part.usage))),
@@ -159,7 +158,7 @@ function addFinishedUsage(
 
 function countValues(body: JsonObject): number {
   let values = 0;
-  for (const { embedding } of body["data"] as readonly JsonObject[]) {
+  for (const embedding of listOf(body["data"])) {
     if (Array.isArray(embedding)) values += embedding.length;
     else if (typeof embedding === "string") values += (embedding.length * 3) / 16;
   }
@@ -171,21 +170,25 @@ function shouldRetry(answer: ProviderResult, { signal }: EmbeddingsCall): boolea
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
+/** Returns a response with embeddings in the order of the input: vectors, or vectors as base64. */
 export function createEmbeddingList(
-  vectors: readonly unknown[],
-  reported: Usage | null,
+  data: readonly unknown[],
+  usage: Usage | null,
 ): ProviderResponse {
-  const usage = discardUsageWithoutPrompt(reported);
-  const data = vectors.map((vector, index) => {
-    const embedding = isEmbeddingItem(vector) ? vector.embedding : vector;
-    return { object: "embedding", index, embedding };
-  });
-  const body = { object: "list", data };
-  return { body: usage === null ? body : { ...body, usage: toOpenAiInputUsage(usage) }, usage };
+  return { body: { data }, usage: discardUsageWithoutPrompt(usage) };
 }
 
-function isEmbeddingItem(vector: unknown): vector is { readonly embedding: unknown } {
-  return typeof vector === "object" && vector !== null && "embedding" in vector;
+/** Returns a response, or null unless there is a valid vector for each text. */
+export function toEmbeddingList(
+  vectors: readonly unknown[],
+  call: EmbeddingsCall,
+  inputTokens: number | null,
+): ProviderResponse | null {
+  if (vectors.length !== getInputTexts(call).length || !vectors.every(isVector)) return null;
+  return createEmbeddingList(
+    vectors,
+    inputTokens === null ? null : { ...NO_USAGE, input: inputTokens },
+  );
 }
 
 function badAnswerResult(): ProviderResult {

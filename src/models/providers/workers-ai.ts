@@ -1,10 +1,6 @@
 import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import {
-  createEmbeddingList,
-  createBatchEmbedder,
-  getInputTexts,
-} from "../core/embedding-batches.ts";
+import { createBatchEmbedder, isVector, toEmbeddingList } from "../core/embedding-batches.ts";
 import { createHttpProvider, createConnectionFailure } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
@@ -118,24 +114,18 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
 }
 
 function readEmbeddings(
-  raw: JsonObject,
+  { data, pooling: returnedPooling }: JsonObject,
   call: EmbeddingsCall,
 ): ProviderResponse | ProviderFailure | null {
-  const { data, pooling: returnedPooling } = raw;
-  const vectors = listOf(data);
   const { pooling } = getWorkersAiModelFamily(call.upstreamId);
   const hasOtherPooling =
     typeof returnedPooling === "string" && returnedPooling !== (pooling ?? returnedPooling);
-  if (vectors.length !== getInputTexts(call).length || hasOtherPooling) return null;
+  const vectors = listOf(data);
+  const list = toEmbeddingList(vectors, call, null);
+  if (list === null || hasOtherPooling) return null;
   const { dimensions } = call.body;
-  for (const vector of vectors) {
-    if (!Array.isArray(vector) || vector.length === 0) return null;
-    if (!vector.every((value) => typeof value === "number")) return null;
-    if (dimensions !== undefined && dimensions !== vector.length) {
-      return dimensionsFailure(vector.length);
-    }
-  }
-  return createEmbeddingList(vectors, null);
+  const other = vectors.filter(isVector).find(({ length }) => length !== (dimensions ?? length));
+  return other === undefined ? list : dimensionsFailure(other.length);
 }
 
 function dimensionsFailure(length: number): ProviderFailure {

@@ -1,4 +1,4 @@
-import { isBase64Floats, isVector } from "../../core/embedding-batches.ts";
+import { createEmbeddingList, isBase64Floats, isVector } from "../../core/embedding-batches.ts";
 import {
   toResponseMessage,
   createIncompleteFailure,
@@ -9,12 +9,7 @@ import {
 import type { ChatMessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
-import {
-  readInputUsage,
-  readUsage,
-  findRawUsage,
-  toOpenAiInputUsage,
-} from "../../core/openai-usage.ts";
+import { readInputUsage, readUsage, findRawUsage } from "../../core/openai-usage.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { joinOutputTextOfChoices, addUsageToFailure } from "../../core/frame-reader.ts";
@@ -56,27 +51,18 @@ export function readChatCompletion(
 type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;
 
 export function readEmbeddings(
-  raw: KnownFields<"data" | "usage" | "model">,
+  raw: KnownFields<"data" | "usage">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {
-  const inputCount = countEmbeddingInputs(call.body);
-  if (!Array.isArray(raw.data) || raw.data.length !== inputCount) return null;
+  if (!Array.isArray(raw.data) || raw.data.length !== countEmbeddingInputs(call.body)) return null;
   const vectors = new Map<number, unknown>();
   for (const [position, rawItem] of raw.data.entries()) {
     const item: KnownFields<"embedding" | "index"> = isObject(rawItem) ? rawItem : {};
     if (!isEmbedding(item.embedding)) return null;
-    const index = getItemIndex(item, position);
-    vectors.set(index, item.embedding);
+    vectors.set(getItemIndex(item, position), item.embedding);
   }
-  const data: JsonObject[] = [];
-  for (let index = 0; index < inputCount; index++) {
-    if (!vectors.has(index)) return null;
-    data.push({ object: "embedding", index, embedding: vectors.get(index) });
-  }
-  const usage = readInputUsage(raw.usage);
-  const model = typeof raw.model === "string" ? { model: raw.model } : {};
-  const body = { object: "list", data, ...model };
-  return { body: usage === null ? body : { ...body, usage: toOpenAiInputUsage(usage) }, usage };
+  const data = raw.data.map((_, index) => vectors.get(index));
+  return data.includes(undefined) ? null : createEmbeddingList(data, readInputUsage(raw.usage));
 }
 
 function toChatChoice(

@@ -1,6 +1,5 @@
-import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
+import { toEmbeddingList } from "../../core/embedding-batches.ts";
 import {
   isObject,
   listOf,
@@ -119,15 +118,10 @@ const readEmbeddingsResponse = createObjectReader({
 
 export function readCohereEmbeddings(
   raw: JsonObject,
-  embeddingsCall: EmbeddingsCall,
+  call: EmbeddingsCall,
 ): ProviderResponse | null {
   const { embeddings, meta } = readEmbeddingsResponse(raw);
-  const { float: vectors } = embeddings;
-  if (vectors.length !== getInputTexts(embeddingsCall).length || !vectors.every(isVector)) {
-    return null;
-  }
-  const { input_tokens: input } = readBilledUnits(meta).billed_units;
-  return createEmbeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
+  return toEmbeddingList(embeddings.float, call, readBilledUnits(meta).billed_units.input_tokens);
 }
 
 const readEvent = createObjectReader({

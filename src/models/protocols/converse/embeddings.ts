@@ -1,4 +1,4 @@
-import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
+import { getInputTexts, toEmbeddingList } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import { COHERE_INPUT_TYPES } from "../../core/embeddings.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
@@ -47,15 +47,11 @@ export function readBedrockEmbeddings(
   call: EmbeddingsCall,
   headers: Headers,
 ): ProviderResponse | null {
-  const vectors = vectorsOf(raw);
-  if (vectors.length !== getInputTexts(call).length || !vectors.every(isVector)) return null;
   const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));
-  const input =
+  const tokens =
     readTokenCount(raw["inputTextTokenCount"]) ??
     readTokenCount(header === "" ? null : Number(header));
-  const usage =
-    input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-  return createEmbeddingList(vectors, usage);
+  return toEmbeddingList(vectorsOf(raw), call, tokens);
 }
 
 function vectorsOf(raw: JsonObject): readonly unknown[] {

@@ -64,11 +64,6 @@ export function readGeminiUsage(raw: unknown): Usage | null {
   });
 }
 
-export function readGeminiEmbeddingUsage(tokens: unknown): Usage | null {
-  const input = readTokenCount(tokens);
-  return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-}
-
 const readPart = createObjectReader({
   text: textOf,
   thought: readAnyValue,

@@ -1,4 +1,4 @@
-import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
+import { getInputTexts, isVector, toEmbeddingList } from "../../core/embedding-batches.ts";
 import {
   numberOf,
   readAnyValue,
@@ -6,7 +6,7 @@ import {
   createObjectReader,
 } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
-import { readGeminiEmbeddingUsage } from "./answer.ts";
+import { readTokenCount } from "../../core/openai-usage.ts";
 
 export type GeminiEmbeddingMethod = {
   readonly method: string;
@@ -44,7 +44,7 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   answer(raw, call) {
     const { embeddings, usageMetadata } = readBatch(raw);
     const vectors = embeddings.map(({ values }) => values);
-    return toEmbeddingList(vectors, call, usageMetadata.promptTokenCount);
+    return toNormalizedList(vectors, call, usageMetadata.promptTokenCount);
   },
 };
 
@@ -66,7 +66,7 @@ export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
       const { token_count: counted } = statistics;
       tokens = tokens === undefined || counted === undefined ? undefined : tokens + counted;
     }
-    return toEmbeddingList(
+    return toNormalizedList(
       items.map(({ values }) => values),
       call,
       tokens,
@@ -74,14 +74,11 @@ export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
   },
 };
 
-function toEmbeddingList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
-  if (vectors.length !== getInputTexts(call).length) return null;
-  const normalizedVectors: number[][] = [];
-  for (const vector of vectors) {
-    if (!isVector(vector)) return null;
-    normalizedVectors.push(isShortened(vector, call.upstreamId) ? normalize(vector) : vector);
-  }
-  return createEmbeddingList(normalizedVectors, readGeminiEmbeddingUsage(tokens));
+function toNormalizedList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
+  const normalizedVectors = vectors.map((vector) =>
+    isVector(vector) && isShortened(vector, call.upstreamId) ? normalize(vector) : vector,
+  );
+  return toEmbeddingList(normalizedVectors, call, readTokenCount(tokens));
 }
 
 const FULL_DIMENSIONS = 3072;

@@ -12,7 +12,6 @@ import type {
 import { createSingleBatchStream } from "../../core/http-provider.ts";
 import { countCodePoints } from "../../core/speech.ts";
 import { toTranscriptionEvents } from "../../core/media-reader.ts";
-import { floatsToBase64 } from "../../core/embedding-batches.ts";
 import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
@@ -112,7 +111,7 @@ const COORDINATES_PER_WORD = 8;
 /** Rounds to 8 decimals: as exact as a float32 near 1, and shorter than a double. */
 const ROUNDING_FACTOR = 1e8;
 
-function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
+function sandboxEmbeddings({ body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {
     const message = `'dimensions' must be a whole number from 1 to ${DIMENSIONS_MAX} for this model.`;
@@ -120,18 +119,9 @@ function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult
     return { kind: "failure", failure: { kind: "refused", ...detail } };
   }
   const texts = (Array.isArray(input) ? input : [input]).map(String);
-  const asBase64 = body.encoding_format === "base64";
-  const data = texts.map((text, index): JsonObject => {
-    const vector = vectorOf(embeddedWords(text), dimensions);
-    return { object: "embedding", index, embedding: asBase64 ? floatsToBase64(vector) : vector };
-  });
+  const data = texts.map((text) => vectorOf(embeddedWords(text), dimensions));
   const tokens = texts.reduce((sum, text) => sum + countTokens(text), 0);
-  const usage = { prompt_tokens: tokens, total_tokens: tokens };
-  return {
-    kind: "json",
-    body: { object: "list", data, model: upstreamId, usage },
-    usage: { input: tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
-  };
+  return { kind: "json", body: { data }, usage: { ...NO_USAGE, input: tokens } };
 }
 
 function embeddedWords(text: string): readonly string[] {
