@@ -4,7 +4,7 @@ import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { imageUrlSchema } from "./data-url.ts";
-import { isObject, hasTypeField } from "./json-value.ts";
+import { isObject, hasTypeField, removeNulls } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
 export const PDF_MEDIA_TYPE = "application/pdf";
@@ -250,13 +250,6 @@ function toolNameOf(one: z.infer<typeof toolName>): string {
 export function readRequestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
   const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
   return cap === Infinity ? null : cap;
-}
-
-/**
- * Returns a copy without null fields. Uses `fromEntries`, so that `__proto__` stays a plain field.
- */
-export function removeNulls(value: object): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
 const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);

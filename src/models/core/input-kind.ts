@@ -6,7 +6,7 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import type { ObjectSchema } from "../../shared/http/parse-body.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
-import { removeNulls } from "./core-request.ts";
+import { removeNulls } from "./json-value.ts";
 
 /** A capability that a request needs from its route. */
 export type RouteNeed = {

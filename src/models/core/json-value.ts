@@ -54,6 +54,20 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));
 }
 
+/**
+ * Returns a copy without null and undefined fields. Uses `fromEntries`, so that `__proto__` stays a
+ * plain field.
+ */
+export function removeNulls(fields: object): JsonObject {
+  const entries: readonly [string, unknown][] = Object.entries(fields);
+  return Object.fromEntries(entries.filter(([, value]) => (value ?? null) !== null));
+}
+
+/** Returns the fields `names` that are not null or undefined. */
+export function pickFields(fields: JsonObject, names: readonly string[]): JsonObject {
+  return removeNulls(Object.fromEntries(names.map((name) => [name, fields[name]])));
+}
+
 /** Returns `value` if it is an array, else `[]`. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -7,7 +7,8 @@ import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { toOpenAiUsage } from "../core/openai-usage.ts";
-import { chatBodySchema, CHOICES_MAX, removeNulls } from "../core/core-request.ts";
+import { chatBodySchema, CHOICES_MAX } from "../core/core-request.ts";
+import { removeNulls } from "../core/json-value.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type {
   ParsedRequest,

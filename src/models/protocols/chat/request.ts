@@ -1,7 +1,7 @@
 import { createRefusalFailure } from "../../core/conversation.ts";
 import { reportUnsentFields } from "../../core/dropped-fields.ts";
 import { readToolCallExtras } from "../../core/chat-message.ts";
-import { isObject } from "../../core/json-value.ts";
+import { isObject, pickFields, removeNulls } from "../../core/json-value.ts";
 import type {
   ChatCall,
   EmbeddingsCall,
@@ -189,16 +189,4 @@ function forwardTool(tool: Tool): JsonObject {
   return type === "function"
     ? { type, function: pickFields(tool.function, ["name", "description", "parameters", "strict"]) }
     : { type, custom: pickFields(tool.custom, ["name", "description", "format"]) };
-}
-
-function removeNulls(source: JsonObject): JsonObject {
-  return pickFields(source, Object.keys(source));
-}
-
-function pickFields(source: JsonObject, keys: readonly string[]): JsonObject {
-  return Object.fromEntries(
-    keys
-      .filter((key) => source[key] !== undefined && source[key] !== null)
-      .map((key) => [key, source[key]]),
-  );
 }

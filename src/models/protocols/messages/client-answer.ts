@@ -1,6 +1,13 @@
 import { costFields } from "../../../shared/money.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import {
+  isObject,
+  listOf,
+  objectOf,
+  parseObject,
+  removeNulls,
+  textOf,
+} from "../../core/json-value.ts";
 import { normalizeArguments } from "../../core/tool-calls.ts";
 import { hasNoThoughts, serializeThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
@@ -78,10 +85,8 @@ export const DIRECT_CALLER: JsonObject = { type: "direct" };
  * and 3: `citations`, `caller`). Adds the caller, which newer clients require.
  */
 export function completeClaudeBlock(block: unknown): JsonObject {
-  const fields: JsonObject & KnownFields<"type"> = Object.fromEntries(
-    Object.entries(objectOf(block)).filter(([, value]) => value !== null),
-  );
-  return fields.type === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
+  const fields = removeNulls(objectOf(block));
+  return fields["type"] === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
 }
 
 export function toMessagesStopReason(

@@ -1,4 +1,4 @@
-import { textOf } from "../../core/json-value.ts";
+import { pickFields, textOf } from "../../core/json-value.ts";
 import { isSerializedThoughts, parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -82,8 +82,7 @@ export function convertMessagesToChatBody(body: MessagesBody): Result<ConvertedR
       max_completion_tokens: Math.max(1, body.max_tokens),
       ...(body.stream === true && { stream: true }),
       ...(stops.length > 0 && { stop: stops.slice(0, STOP_SEQUENCES_MAX) }),
-      ...definedField("temperature", body.temperature),
-      ...definedField("top_p", body.top_p),
+      ...pickFields(body, ["temperature", "top_p"]),
     },
   });
 }
@@ -357,8 +356,4 @@ function thinkingEffort(body: CountTokensBody, thinking: Thinking, requested?: s
   const cap = body["max_tokens"];
   const share = typeof cap === "number" && cap > 0 ? thinking.budget_tokens / cap : 1;
   return chooseEffortForShare(share);
-}
-
-function definedField(name: string, value: number | null | undefined): JsonObject {
-  return value === undefined || value === null ? {} : { [name]: value };
 }

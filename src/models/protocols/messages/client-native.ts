@@ -1,6 +1,6 @@
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { isObject, numberOf, objectOf, removeNulls, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import {
   UniqueToolCallIds,
@@ -88,7 +88,7 @@ export function toClaudeNativeRequest(
     // A request for 0 tokens only warms the cache.
     ...(body["max_tokens"] === 0 && { max_tokens: 0 }),
     messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
-    ...withoutNulls(fieldPicker.fields(source, NATIVE_REQUEST_FIELDS, "")),
+    ...removeNulls(fieldPicker.fields(source, NATIVE_REQUEST_FIELDS, "")),
   };
   const { dropped, unconverted, marksCache, weights } = fieldPicker;
   return success({
@@ -108,10 +108,6 @@ function outputTokensMin({ type, budget_tokens: budget }: JsonObject): number {
 
 function hasContent({ content }: JsonObject): boolean {
   return typeof content === "string" || Array.isArray(content) ? content.length > 0 : true;
-}
-
-function withoutNulls(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 const PATHS_WITHOUT_TYPE: ReadonlySet<string> = new Set(["", "messages."]);

@@ -4,6 +4,7 @@ import {
   isObject,
   numberOf,
   objectOf,
+  removeNulls,
   textOf,
   readAnyValue,
   createObjectReader,
@@ -31,7 +32,7 @@ export function toClaudeNativeBody(
   const { temperature, top_p, top_k, ...body } = native.body;
   const { thinking, max_tokens: requestedCap } = readSettings(body);
   const allowsSampling = rules.acceptsSampling && !THINKING_TYPES.has(thinking.type);
-  const samplingFields = definedFields({ temperature, top_p, top_k });
+  const samplingFields = removeNulls({ temperature, top_p, top_k });
   const sampling = allowsSampling ? removeTopP(samplingFields) : {};
   onDropped?.(Object.keys(samplingFields).filter((field) => !Object.hasOwn(sampling, field)));
   return {

@@ -1,14 +1,16 @@
 import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
-import { listOf, numberOf, objectOf, textOf, parseStringLiteral } from "../../core/json-value.ts";
+import {
+  listOf,
+  numberOf,
+  objectOf,
+  parseStringLiteral,
+  pickFields,
+  removeNulls,
+  textOf,
+} from "../../core/json-value.ts";
 import { isInlineImage } from "../../core/data-url.ts";
 import { joinNamespaceAndName, removeToolNamespaces } from "../../core/tool-calls.ts";
-import {
-  toReasoningItem,
-  toReasoningDetail,
-  readItems,
-  readParts,
-  removeNullFields,
-} from "./host-rules.ts";
+import { toReasoningItem, toReasoningDetail, readItems, readParts } from "./host-rules.ts";
 import type { RawEvent, RawResponsesItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
@@ -34,7 +36,7 @@ type NativeRequest = {
   readonly weights: NativePartCountRules;
 };
 
-const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
+const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_key"];
 const UNSUPPORTED_FIELDS = ["presence_penalty", "frequency_penalty"] as const;
 
 export function toResponsesNativeRequest(
@@ -45,11 +47,10 @@ export function toResponsesNativeRequest(
   const { input, left, weights } = inputOf(body);
   const { logprobs } = getRequestedOptionalOutput(body);
   const hasTools = tools.own.length > 0;
-  const passedFields = FORWARDED_FIELDS.filter((field) => body[field] !== undefined);
   const nativeBody = {
     input,
     ...(instructions && { instructions }),
-    ...Object.fromEntries(passedFields.map((field) => [field, body[field]])),
+    ...pickFields(body, FORWARDED_FIELDS),
     ...(hasTools && {
       tools: tools.own,
       ...(choice !== undefined && { tool_choice: toNativeToolChoice(tools, choice) }),
@@ -69,8 +70,8 @@ export function toResponsesNativeRequest(
 function textSettings({ text }: ResponsesRequest): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
-  const fields = removeNullFields({
-    format: format ? removeNullFields({ type, name, schema, strict, description }) : undefined,
+  const fields = removeNulls({
+    format: format ? removeNulls({ type, name, schema, strict, description }) : undefined,
     verbosity,
   });
   return Object.keys(fields).length === 0 ? {} : { text: fields };
@@ -79,7 +80,7 @@ function textSettings({ text }: ResponsesRequest): JsonObject {
 function reasoningSettings({ reasoning }: ResponsesRequest): JsonObject {
   const { effort, summary, generate_summary: legacySummary } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
-  const fields = removeNullFields({
+  const fields = removeNulls({
     effort,
     summary: summary ?? legacySummary,
     context: typeof context === "string" ? context : undefined,

@@ -3,7 +3,7 @@ import { definedFields } from "../../../shared/defined-fields.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { invalid } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { isObject } from "../../core/json-value.ts";
+import { isObject, removeNulls } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import {
   toolNameSchema,
@@ -11,7 +11,6 @@ import {
   opaqueObjectSchema,
   promptCacheOptionsSchema,
   externalIdSchema,
-  removeNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { imageUrlSchema } from "../../core/data-url.ts";
@@ -265,7 +264,7 @@ export function getRequestedOptionalOutput({
 export function toChatSettings(body: ResponsesRequest): Partial<ChatBody> {
   const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
-  return definedFields({
+  const settings: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined } = {
     max_completion_tokens: cap,
     temperature,
     top_p,
@@ -275,7 +274,8 @@ export function toChatSettings(body: ResponsesRequest): Partial<ChatBody> {
     verbosity: requested?.verbosity ?? undefined,
     reasoning_effort: thinking?.effort ?? undefined,
     ...(getRequestedOptionalOutput(body).logprobs && { logprobs: true, top_logprobs }),
-  });
+  };
+  return removeNulls(settings);
 }
 
 function formatOf(requested: z.infer<typeof format> | undefined): ChatBody["response_format"] {

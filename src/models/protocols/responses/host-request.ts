@@ -8,7 +8,7 @@ import {
 import type { AssistantMessage, UserContent } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
-import { isObject, listOf, objectOf } from "../../core/json-value.ts";
+import { isObject, listOf, objectOf, pickFields, removeNulls } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
   AcceptedToolCallIds,
@@ -21,7 +21,6 @@ import {
   MODELS_WITHOUT_MINIMAL_EFFORT,
   REASONING_MODEL_PATTERN,
   toReasoningItem,
-  removeNullFields,
 } from "./host-rules.ts";
 import { utf8Bytes } from "../../../shared/tokens.ts";
 import { JSON_RESPONSE_BYTES_MAX } from "../../core/response-size.ts";
@@ -44,9 +43,7 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
   const request = {
     model: upstreamId,
     input,
-    ...removeNullFields(
-      Object.fromEntries([...UNCHANGED_FIELDS, ...samplingNames].map((name) => [name, body[name]])),
-    ),
+    ...pickFields(body, [...UNCHANGED_FIELDS, ...samplingNames]),
     ...toolFields(body),
     ...textField(body),
     ...(effort !== undefined && { reasoning: { effort: hostEffort(upstreamId, effort) } }),
@@ -86,7 +83,7 @@ export function toResponsesNativeBody(call: ChatCall): JsonObject {
     ...body,
     ...tuned,
     ...(rawReasoning !== undefined && {
-      reasoning: removeNullFields({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
+      reasoning: removeNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
     }),
     model: upstreamId,
     max_output_tokens: cap,
@@ -106,7 +103,7 @@ function tunedBody(
     ? nativeBody
     : removeToolNamespaces(nativeBody);
   const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
-  const samplingFields = removeNullFields({ temperature, top_p, top_logprobs });
+  const samplingFields = removeNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODEL_PATTERN.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...samplingFields, include } };
   }
@@ -221,13 +218,13 @@ function toTool(tool: NonNullable<ChatBody["tools"]>[number]): JsonObject {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const hostFormat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...removeNullFields({ description, format: hostFormat }) };
+    return { type: "custom", name, ...removeNulls({ description, format: hostFormat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
-    ...removeNullFields({ description }),
+    ...removeNulls({ description }),
     parameters: parameters ?? { type: "object", properties: {} },
     strict: strict === true,
   };
@@ -246,7 +243,7 @@ function toNamedTool(one: Exclude<ToolChoice, string | { type: "allowed_tools" }
 }
 
 function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
-  const text = { ...formatOf(format), ...removeNullFields({ verbosity }) };
+  const text = { ...formatOf(format), ...removeNulls({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
@@ -255,7 +252,7 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   if (format.type !== "json_schema") return { format: { type: format.type } };
   const { name, schema, strict, description } = format.json_schema;
   return {
-    format: { type: "json_schema", name, schema, ...removeNullFields({ strict, description }) },
+    format: { type: "json_schema", name, schema, ...removeNulls({ strict, description }) },
   };
 }
 

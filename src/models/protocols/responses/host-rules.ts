@@ -34,10 +34,6 @@ export function readParts(list: unknown): readonly RawPart[] {
   return listOf(list).filter(isObject);
 }
 
-export function removeNullFields(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => (value ?? null) !== null));
-}
-
 /** Matches models that accept tools only in the Responses API. */
 export const RESPONSES_ONLY_MODEL_PATTERN = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODEL_PATTERN = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;

@@ -9,6 +9,7 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
+import { pickFields } from "../../core/json-value.ts";
 import { NINE_CHARACTER_ID_FORMAT, AcceptedToolCallIds } from "../../core/tool-calls.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
 
@@ -86,9 +87,7 @@ export function toWorkersAiChatInputs(call: ChatCall): JsonObject | ProviderFail
   const fields = isOpenAi ? [...FORWARDED_FIELDS, "stop"] : FORWARDED_FIELDS;
   const inputs = {
     messages,
-    ...Object.fromEntries(
-      fields.filter((field) => body[field] !== undefined).map((field) => [field, body[field]]),
-    ),
+    ...pickFields(body, fields),
     max_tokens: cap,
     ...(stream && { stream }),
     ...toolInputs(tools, isOpenAi),
