@@ -1,5 +1,8 @@
 const INPUT_PREFIX = /^\s*\{\s*"input"\s*:\s*"/;
 const PREFIX_CHARACTERS_MAX = 64;
+/** Matches a string's characters up to its end or an incomplete escape. */
+const COMPLETE_CHARACTERS = /^(?:[^"\\]+|\\u[^]{4}|\\[^u])*/;
+const ESCAPE = /\\(?:u([^]{4})|([^u]))/g;
 const ESCAPES: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /**
@@ -41,26 +44,13 @@ export class CustomInputReader {
   }
 
   #readText(): string {
-    const rest = this.#unread;
-    let piece = "";
-    let at = 0;
-    while (at < rest.length) {
-      const specialAt = indexOfSpecial(rest, at);
-      piece += rest.slice(at, specialAt);
-      at = specialAt;
-      if (at >= rest.length) break;
-      if (rest.charAt(at) === '"') {
-        this.#state = "after";
-        this.#unread = "";
-        return piece;
-      }
-      const escape = escapeAt(rest, at);
-      if (escape === null) break;
-      piece += escape.character;
-      at += escape.length;
-    }
-    this.#unread = rest.slice(at);
-    return this.#withoutHalfSurrogate(piece);
+    const [literal = ""] = COMPLETE_CHARACTERS.exec(this.#unread) ?? [];
+    const piece = literal.replaceAll(ESCAPE, decodeEscape);
+    this.#unread = this.#unread.slice(literal.length);
+    if (!this.#unread.startsWith('"')) return this.#withoutHalfSurrogate(piece);
+    this.#state = "after";
+    this.#unread = "";
+    return piece;
   }
 
   #withoutHalfSurrogate(piece: string): string {
@@ -71,19 +61,7 @@ export class CustomInputReader {
   }
 }
 
-function indexOfSpecial(text: string, from: number): number {
-  for (let at = from; at < text.length; at++) {
-    const character = text.charAt(at);
-    if (character === '"' || character === "\\") return at;
-  }
-  return text.length;
-}
-
-function escapeAt(text: string, at: number): { character: string; length: number } | null {
-  const letter = text.charAt(at + 1);
-  if (letter === "") return null;
-  if (letter !== "u") return { character: ESCAPES[letter] ?? letter, length: 2 };
-  const digits = text.slice(at + 2, at + 6);
-  if (digits.length < 4) return null;
-  return { character: String.fromCharCode(Number.parseInt(digits, 16) || 0), length: 6 };
+function decodeEscape(_: string, digits: string | undefined, letter = ""): string {
+  if (digits === undefined) return ESCAPES[letter] ?? letter;
+  return String.fromCharCode(Number.parseInt(digits, 16) || 0);
 }
