@@ -106,10 +106,14 @@ export class MessageItemDraft extends BaseDraft {
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const hasContent = json !== '""' || logprobs.length > 0;
-    if (hasContent) text += this.#writeText(parseStringLiteral(json), logprobs);
+    if (hasContent) {
+      const delta = parseStringLiteral(json);
+      text += this.#writeContentEvent("response.output_text.delta", { delta, logprobs });
+    }
     for (const annotation of annotations) {
-      part.annotations.push(annotation);
-      text += this.#writeAnnotation(annotation, part.annotations.length - 1);
+      const annotation_index = part.annotations.push(annotation) - 1;
+      const fields = { annotation, annotation_index };
+      text += this.#writeContentEvent("response.output_text.annotation.added", fields);
     }
     return text;
   }
@@ -137,7 +141,8 @@ export class MessageItemDraft extends BaseDraft {
       written += this.#startPart(part);
     }
     part.refusal += text;
-    return text === "" ? written : written + this.#writeRefusal(text);
+    if (text === "") return written;
+    return written + this.#writeContentEvent("response.refusal.delta", { delta: text });
   }
 
   item(): OutputItem {
@@ -165,7 +170,8 @@ export class MessageItemDraft extends BaseDraft {
   #startPart(part: GrowingPart): string {
     const ended = this.#endPart();
     this.#parts.push(part);
-    return ended + this.#writePart("response.content_part.added", toContentPart(part));
+    const added = { part: toContentPart(part) };
+    return ended + this.#writeContentEvent("response.content_part.added", added);
   }
 
   #endPart(): string {
@@ -179,26 +185,7 @@ export class MessageItemDraft extends BaseDraft {
             text: finalPart.text,
             logprobs: finalPart.logprobs,
           });
-    return done + this.#writePart("response.content_part.done", finalPart);
-  }
-
-  #writeText(delta: string, logprobs: readonly Logprob[]): string {
-    return this.#writeContentEvent("response.output_text.delta", { delta, logprobs });
-  }
-
-  #writeRefusal(delta: string): string {
-    return this.#writeContentEvent("response.refusal.delta", { delta });
-  }
-
-  #writeAnnotation(annotation: UrlCitation, index: number): string {
-    return this.#writeContentEvent("response.output_text.annotation.added", {
-      annotation,
-      annotation_index: index,
-    });
-  }
-
-  #writePart(type: string, part: TextPart | RefusalPart): string {
-    return this.#writeContentEvent(type, { part });
+    return done + this.#writeContentEvent("response.content_part.done", { part: finalPart });
   }
 
   #writeContentEvent(type: string, fields: object): string {
@@ -252,8 +239,7 @@ export class ToolCallItemDraft extends BaseDraft {
   append(args: string): string {
     if (this.status !== "in_progress") return ""; // Only white space can follow the JSON object.
     this.#arguments += args;
-    if (this.#inputReader === null) return this.#writeDelta(args);
-    return this.#writeDelta(this.#inputReader.next(args));
+    return this.#writeDelta(this.#inputReader?.next(args) ?? args);
   }
 
   item(): OutputItem {
@@ -298,7 +284,7 @@ export class ToolCallItemDraft extends BaseDraft {
   }
 
   #value(): string {
-    return this.#inputReader === null ? this.#arguments : this.#inputReader.text;
+    return this.#inputReader?.text ?? this.#arguments;
   }
 
   #finalDelta(): string {

@@ -353,7 +353,7 @@ export class NativeItemWriter {
 
   #beginReasoning(index: number): string {
     if (this.#items.has(index)) return "";
-    return this.#addItem(index, this.#output.nativeReasoning());
+    return this.#addItem(index, this.#output.addReasoning());
   }
 
   #text(item: Item | undefined, text: string, extras: OutputTextMetadata): string {

@@ -59,10 +59,14 @@ export class OutputItemWriter {
   }
 
   text(json: string, extras = NO_EXTRAS): string {
-    const last = this.#drafts.last;
-    if (last instanceof MessageItemDraft) return last.text(json, extras);
-    const { text, draft } = this.#begin("msg", (place) => new MessageItemDraft(place));
+    const { text, draft } = this.#message();
     return text + draft.text(json, extras);
+  }
+
+  #message(): StartedDraft<MessageItemDraft> {
+    const last = this.#drafts.last;
+    if (last instanceof MessageItemDraft) return { text: "", draft: last };
+    return this.#begin("msg", (place) => new MessageItemDraft(place));
   }
 
   get openText(): DraftText | null {
@@ -96,7 +100,7 @@ export class OutputItemWriter {
     );
   }
 
-  nativeReasoning(): StartedDraft<ReasoningItemDraft> {
+  addReasoning(): StartedDraft<ReasoningItemDraft> {
     return this.#add("rs", (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted));
   }
 
@@ -114,17 +118,13 @@ export class OutputItemWriter {
    * started.
    */
   end(isCutOff: boolean): string {
-    let text = "";
     const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningItemDraft));
-    if (!isCutOff && !hasOutput) text += this.text('""');
-    text += this.#beginThoughts();
+    const emptyMessage = isCutOff || hasOutput ? "" : this.text('""');
+    const thoughts = this.#beginThoughts();
     const { last } = this.#drafts;
-    return (
-      text +
-      this.#drafts.end(
-        (draft) => isCutOff && (draft instanceof ToolCallItemDraft || draft === last),
-      )
-    );
+    const isItemCutOff = (draft: ItemDraft): boolean =>
+      isCutOff && (draft instanceof ToolCallItemDraft || draft === last);
+    return emptyMessage + thoughts + this.#drafts.end(isItemCutOff);
   }
 
   items(): OutputItem[] {
@@ -152,18 +152,13 @@ export class OutputItemWriter {
     const last = this.#drafts.last;
     if (last instanceof ReasoningItemDraft) return last.summary(text);
     const thoughts = this.#takeThoughts();
-    const { text: written, draft } = this.#add(
-      "rs",
-      (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted),
-    );
+    const { text: written, draft } = this.addReasoning();
     draft.keep(thoughts);
     return written + draft.summary(text);
   }
 
   #refusal(text: string): string {
-    const last = this.#drafts.last;
-    if (last instanceof MessageItemDraft) return last.refusal(text);
-    const { text: written, draft } = this.#begin("msg", (place) => new MessageItemDraft(place));
+    const { text: written, draft } = this.#message();
     return written + draft.refusal(text);
   }
 
@@ -171,7 +166,7 @@ export class OutputItemWriter {
     const { index = at, id = "", extra_content: extra } = piece;
     const { name, args } = calledFunction(piece);
     const knownCall = this.#calls.get(index);
-    if (knownCall !== undefined) return this.#append(knownCall, args);
+    if (knownCall !== undefined) return knownCall.append(args) + this.#drafts.advance();
     const unnamedCall = this.#unnamedCalls.get(index) ?? { id: "", args: "" };
     const callSoFar = { id: id || unnamedCall.id, args: unnamedCall.args + args };
     if (name === "") {
@@ -183,37 +178,26 @@ export class OutputItemWriter {
     if (this.#keepsThoughts && extra !== undefined) {
       this.#addThoughts({ details: [], extras: { [callId]: extra }, text: "" });
     }
-    const { text, draft } = this.#beginCall(name, callId);
+    const origin = this.#options.origins.get(name) ?? { kind: "function", namespace: null, name };
+    const prefix = origin.kind === "custom" ? "ctc" : "fc";
+    const { text, draft } = this.#begin(
+      prefix,
+      (place) => new ToolCallItemDraft(place, origin, callId),
+    );
     this.#calls.set(index, draft);
     return text + draft.append(callSoFar.args);
   }
 
-  #beginCall(name: string, callId: string): StartedDraft<ToolCallItemDraft> {
-    const origin = this.#options.origins.get(name) ?? { kind: "function", namespace: null, name };
-    const prefix = origin.kind === "custom" ? "ctc" : "fc";
-    return this.#begin(prefix, (place) => new ToolCallItemDraft(place, origin, callId));
-  }
-
-  #append(call: ToolCallItemDraft, args: string): string {
-    return call.append(args) + this.#drafts.advance();
-  }
-
   #addThoughts(thoughts: StoredThoughts): void {
     const last = this.#drafts.last;
-    if (last instanceof ReasoningItemDraft) {
-      last.keep(thoughts);
-      return;
-    }
-    this.#pendingThoughts = joinThoughts(this.#pendingThoughts, thoughts);
+    if (last instanceof ReasoningItemDraft) last.keep(thoughts);
+    else this.#pendingThoughts = joinThoughts(this.#pendingThoughts, thoughts);
   }
 
   #beginThoughts(): string {
     const thoughts = this.#takeThoughts();
     if (hasNoThoughts(thoughts)) return "";
-    const { text, draft } = this.#add(
-      "rs",
-      (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted),
-    );
+    const { text, draft } = this.addReasoning();
     draft.keep(thoughts);
     return text;
   }
