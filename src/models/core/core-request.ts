@@ -113,20 +113,20 @@ export const externalIdSchema = z.string().check(
   }),
 );
 
-const functionName = z
+export const functionNameSchema = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 const tool = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("function"),
     function: z.looseObject({
-      name: functionName,
+      name: functionNameSchema,
       description: z.nullish(z.string()),
       parameters: z.nullish(opaqueObjectSchema),
       strict: z.nullish(z.boolean()),
     }),
   }),
-  z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
+  z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionNameSchema }) }),
 ]);
 const namedObject = z.looseObject({ name: z.string().check(z.minLength(1)) });
 const toolName = z.discriminatedUnion("type", [
@@ -152,7 +152,10 @@ const responseFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    json_schema: z.looseObject({ name: functionName, schema: z.optional(opaqueObjectSchema) }),
+    json_schema: z.looseObject({
+      name: functionNameSchema,
+      schema: z.optional(opaqueObjectSchema),
+    }),
   }),
 ]);
 const flag = z.optional(z.boolean());
@@ -267,7 +270,7 @@ function explainUnsupportedPart(value: object, refusal: Refusal): Refusal {
   );
 }
 
-function numberBetween(minimum: number, maximum: number) {
+export function numberBetween(minimum: number, maximum: number) {
   return z.optional(z.number().check(z.minimum(minimum), z.maximum(maximum)));
 }
 

@@ -6,6 +6,9 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject, removeNulls } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import {
+  functionNameSchema,
+  numberBetween,
+  REASONING_EFFORTS,
   toolNameSchema,
   MODEL_NAME_CHARACTERS_MAX,
   opaqueObjectSchema,
@@ -90,10 +93,6 @@ const input = z.union([
   z.array(item).check(z.minLength(1), z.maxLength(INPUT_ITEMS_MAX)),
 ]);
 
-function addItemTypes(raw: unknown): unknown {
-  return Array.isArray(raw) ? raw.map(addItemType) : raw;
-}
-
 function addItemType(raw: unknown): unknown {
   if (!isObject(raw) || (raw["type"] ?? null) !== null) return raw;
   return raw["role"] === undefined ? raw : { ...raw, type: "message" };
@@ -102,30 +101,26 @@ function addItemType(raw: unknown): unknown {
 const HOSTED_TOOL_MESSAGE =
   "The output of a provider's own tool can't be sent to another provider. Send it as function_call and function_call_output.";
 
-const REFUSED_ITEM_TYPES: ReadonlyMap<unknown, string> = new Map(
-  [
-    "computer_call",
-    "computer_call_output",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "tool_search_call",
-    "tool_search_output",
-    "mcp_approval_request",
-    "mcp_approval_response",
-  ].map((type) => [type, HOSTED_TOOL_MESSAGE] as const),
-);
+const REFUSED_ITEM_TYPES: ReadonlySet<unknown> = new Set([
+  "computer_call",
+  "computer_call_output",
+  "local_shell_call",
+  "local_shell_call_output",
+  "shell_call",
+  "shell_call_output",
+  "apply_patch_call",
+  "apply_patch_call_output",
+  "tool_search_call",
+  "tool_search_output",
+  "mcp_approval_request",
+  "mcp_approval_response",
+]);
 
-function refuseItems(items: unknown): Refusal | null {
-  if (!Array.isArray(items)) return null;
+function refuseItems(items: readonly unknown[]): Refusal | null {
   for (const [index, raw] of items.entries()) {
     if (!isObject(raw)) continue;
-    const problem = REFUSED_ITEM_TYPES.get(raw["type"]);
     const path = `input[${index}]`;
-    if (problem !== undefined) return invalid(problem, `${path}.type`);
+    if (REFUSED_ITEM_TYPES.has(raw["type"])) return invalid(HOSTED_TOOL_MESSAGE, `${path}.type`);
     if (isOutput(raw) && (raw["call_id"] ?? null) === null) {
       return invalid("The output of a tool call requires 'call_id'.", `${path}.call_id`);
     }
@@ -139,10 +134,6 @@ function isOutput({ type }: JsonObject): boolean {
 
 const OUTPUT_TOKENS_MIN = 16;
 const flag = z.optional(z.boolean());
-const name = z
-  .string()
-  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
-
 export const LOGPROBS_INCLUDE_VALUE = "message.output_text.logprobs";
 const INCLUDE_ENCRYPTED = "reasoning.encrypted_content";
 const includable = z.enum([
@@ -161,16 +152,15 @@ const format = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    name,
+    name: functionNameSchema,
     schema: opaqueObjectSchema,
     strict: z.nullish(z.boolean()),
     description: text,
   }),
 ]);
-const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 const summary = z.nullish(z.enum(["auto", "concise", "detailed"]));
 const reasoning = z.looseObject({
-  effort: z.nullish(effort),
+  effort: z.nullish(z.enum(REASONING_EFFORTS)),
   summary,
   generate_summary: summary,
   mode: z.nullish(z.literal("standard", { error: "must be standard" })),
@@ -234,14 +224,12 @@ export type ResponsesRequest = z.infer<typeof responsesBodySchema>;
 /** Parses a request body and adds missing item types. */
 export function parseResponsesRequest(value: object): Result<ResponsesRequest> {
   const source = removeNulls(value);
-  const refusalBefore = refuseItems(source["input"]);
-  const typedInput = addItemTypes(source["input"]);
-  const refusal = refusalBefore ?? refuseItems(typedInput);
-  if (refusal !== null) return refusal;
-  return parseBody(responsesBodySchema, {
-    ...source,
-    ...(typedInput !== undefined && { input: typedInput }),
-  });
+  const { input: items } = source;
+  if (!Array.isArray(items)) return parseBody(responsesBodySchema, source);
+  const typedItems = items.map(addItemType);
+  return (
+    refuseItems(typedItems) ?? parseBody(responsesBodySchema, { ...source, input: typedItems })
+  );
 }
 
 export type RequestedOptionalOutput = {
@@ -291,10 +279,6 @@ function formatOf(requested: z.infer<typeof format> | undefined): ChatBody["resp
       ...(typeof description === "string" && { description }),
     },
   };
-}
-
-function numberBetween(min: number, max: number) {
-  return z.optional(z.number().check(z.minimum(min), z.maximum(max)));
 }
 
 const UNSUPPORTED_FIELDS = ["prompt_cache_options", "max_tool_calls"];

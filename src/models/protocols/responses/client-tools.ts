@@ -5,26 +5,23 @@ import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { joinNamespaceAndName } from "../../core/tool-calls.ts";
-import { opaqueObjectSchema } from "../../core/core-request.ts";
+import { functionNameSchema, opaqueObjectSchema } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 
 const LABEL_CHARACTERS_MAX = 64;
 const TOOLS_MAX = 1024;
-const toolName = z
-  .string()
-  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 const text = z.nullish(z.string());
 
 const functionTool = z.looseObject({
   type: z.literal("function"),
-  name: toolName,
+  name: functionNameSchema,
   description: text,
   parameters: z.nullish(opaqueObjectSchema),
   strict: z.nullish(z.boolean()),
 });
 const customTool = z.looseObject({
   type: z.literal("custom"),
-  name: toolName,
+  name: functionNameSchema,
   description: text,
   format: z.nullish(
     z.discriminatedUnion("type", [
@@ -45,7 +42,7 @@ const namespaceTool = z.looseObject({
     .array(z.discriminatedUnion("type", [functionTool, customTool]))
     .check(z.maxLength(TOOLS_MAX)),
 });
-const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
+const anyTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 
 type FunctionTool = z.infer<typeof functionTool>;
 type CustomTool = z.infer<typeof customTool>;
@@ -58,9 +55,9 @@ const SUPPORTED = new Map<unknown, z.ZodMiniType<SupportedTool>>([
   ["namespace", namespaceTool],
 ]);
 
-const tool: z.ZodMiniType<JsonObject> = otherTool.check(
+const tool: z.ZodMiniType<JsonObject> = anyTool.check(
   z.superRefine((value, context) => {
-    const parsed = z.safeParse(SUPPORTED.get(value.type) ?? otherTool, value, { error: () => "" });
+    const parsed = z.safeParse(SUPPORTED.get(value.type) ?? anyTool, value, { error: () => "" });
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
   }),
 );
@@ -246,15 +243,14 @@ function isSame(a: ToolOrigin, b: ToolOrigin): boolean {
   return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
 }
 
-const namedTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 export const responsesToolChoiceSchema = z.union([
   z.enum(["none", "auto", "required"]),
   z.looseObject({
     type: z.literal("allowed_tools"),
     mode: z.enum(["auto", "required"]),
-    tools: z.array(namedTool).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
+    tools: z.array(anyTool).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
   }),
-  namedTool,
+  anyTool,
 ]);
 type ToolChoice = z.infer<typeof responsesToolChoiceSchema>;
 
@@ -299,11 +295,7 @@ export function choosesNamespacedTool(
   const chosenTools = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return chosenTools
     .filter(isObject)
-    .some((chosen) => isInNamespace(flat.origins.get(flatNameOf(flat, chosen) ?? "")));
-}
-
-function isInNamespace(origin: ToolOrigin | undefined): boolean {
-  return origin !== undefined && origin.namespace !== null;
+    .some((chosen) => (flat.origins.get(flatNameOf(flat, chosen) ?? "")?.namespace ?? "") !== "");
 }
 
 export function toNativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
