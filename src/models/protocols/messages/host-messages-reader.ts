@@ -27,7 +27,7 @@ const readEvent = createObjectReader({
   delta: readAnyValue,
   usage: readAnyValue,
 });
-type Event = ReturnType<typeof readEvent>;
+export type MessagesEvent = ReturnType<typeof readEvent>;
 const readDelta = createObjectReader({
   type: textOf,
   text: textOf,
@@ -51,13 +51,55 @@ type OpenBlock =
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
-export class MessagesStreamReader extends FrameReader {
+/** Reads the errors, usage and end of a stream. */
+export abstract class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
   /**
    * Whether an event after `message_start` reported the output tokens. `message_start` reports at
    * most one.
    */
   #isCounted = false;
+  readonly #requestsHour: boolean;
+
+  constructor(secret: string, requestsHour = false) {
+    super(secret);
+    this.#requestsHour = requestsHour;
+  }
+
+  protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+    const reported = readEvent(raw);
+    const { type, message, usage } = reported;
+    if (name === "error" || type === "error") {
+      return createFailureEvents(parseMessagesErrorEvent(raw, this.secret));
+    }
+    if (type === "message_start") this.#usage = mergeLaterUsage({}, message.usage);
+    if (type === "message_delta") {
+      this.#usage = mergeLaterUsage(this.#usage, usage);
+      this.#isCounted ||= hasOutputTokenCount(usage);
+    }
+    if (type !== "message_stop") return this.convertEvent(reported, raw, data);
+    return this.isFinished
+      ? [STREAM_END_EVENT]
+      : createFailureEvents(createRetryableFailure("no_finish_reason"));
+  }
+
+  protected abstract convertEvent(
+    reported: MessagesEvent,
+    raw: JsonObject,
+    data: string,
+  ): StreamEvent[];
+
+  /** Returns the usage, which is final once there is a stop reason and an output count. */
+  protected usageEvents(): StreamEvent[] {
+    const usage = readMessagesUsage(this.#usage, this.#requestsHour);
+    if (usage === null) return [];
+    const isPartial = !(this.isFinished && this.#isCounted);
+    return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
+  }
+}
+
+/** Converts a stream to chunks. */
+export class MessagesStreamReader extends MessagesReader {
   #toolCount = 0;
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #builder = new ChunkBuilder();
@@ -72,33 +114,21 @@ export class MessagesStreamReader extends FrameReader {
     return this.#builder.finished;
   }
 
-  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
-    const reported = readEvent(raw);
-    const { type } = reported;
-    if (name === "error" || type === "error") {
-      return createFailureEvents(parseMessagesErrorEvent(raw, this.secret));
+  protected convertEvent({ type, index = -1, content_block, delta }: MessagesEvent): StreamEvent[] {
+    switch (type) {
+      case "message_start": // The role is sent with the first content. Until then, another route can be tried.
+        return this.usageEvents();
+      case "message_delta":
+        return this.#finish(delta);
+      case "content_block_start":
+        return this.#start(index, readMessagesBlock(content_block));
+      case "content_block_delta":
+        return this.#delta(this.#blocks.get(index), readDelta(delta));
+      case "content_block_stop":
+        return this.#stop(index);
+      default:
+        return [];
     }
-    return type.startsWith("content_block_")
-      ? this.#contentEvents(reported)
-      : this.#messageEvents(reported);
-  }
-
-  #messageEvents({ type, message, delta: messageDelta, usage }: Event): StreamEvent[] {
-    if (type === "message_start") {
-      this.#usage = mergeLaterUsage({}, message.usage);
-      // The role is sent with the first content. Until then, another route can be tried.
-      return this.#usageEvents(true);
-    }
-    if (type === "message_delta") return this.#finish(messageDelta, usage);
-    return type === "message_stop" ? this.#end() : [];
-  }
-
-  #contentEvents({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
-    if (type === "content_block_start") return this.#start(index, readMessagesBlock(started));
-    if (type === "content_block_delta") {
-      return this.#delta(this.#blocks.get(index), readDelta(piece));
-    }
-    return type === "content_block_stop" ? this.#stop(index) : [];
   }
 
   #start(
@@ -153,28 +183,11 @@ export class MessagesStreamReader extends FrameReader {
     return detail === null ? [] : this.#builder.addPart({ kind: "detail", detail });
   }
 
-  /** Handles `message_delta`. Usage is final once there is a stop reason and an output count. */
-  #finish(messageDelta: unknown, usage: unknown): StreamEvent[] {
-    this.#usage = mergeLaterUsage(this.#usage, usage);
-    this.#isCounted ||= hasOutputTokenCount(usage);
+  #finish(messageDelta: unknown): StreamEvent[] {
     const end = readMessagesStopFields(messageDelta);
-    if (typeof end.stop_reason !== "string") {
-      return this.#usageEvents(!(this.#builder.finished && this.#isCounted));
-    }
-    const events = convertStopFieldsToParts(end, this.secret).flatMap((one) =>
-      this.#builder.addPart(one),
-    );
-    return [...events, ...this.#usageEvents(!this.#isCounted)];
-  }
-
-  #usageEvents(partial: boolean): StreamEvent[] {
-    const usage = readMessagesUsage(this.#usage);
-    return usage === null ? [] : [{ kind: "usage", usage, ...(partial && { partial }) }];
-  }
-
-  #end(): StreamEvent[] {
-    return this.#builder.finished
-      ? [STREAM_END_EVENT]
-      : createFailureEvents(createRetryableFailure("no_finish_reason"));
+    const hasEnded = typeof end.stop_reason === "string";
+    const parts = hasEnded ? convertStopFieldsToParts(end, this.secret) : [];
+    const events = parts.flatMap((one) => this.#builder.addPart(one));
+    return [...events, ...this.usageEvents()];
   }
 }

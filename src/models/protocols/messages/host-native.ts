@@ -11,16 +11,11 @@ import {
 } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
-import {
-  STREAM_END_EVENT,
-  FrameReader,
-  createRetryableFailure,
-  createFailureEvents,
-} from "../../core/frame-reader.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
 import { getClaudeRules } from "../../claude/claude-rules.ts";
-import { parseMessagesErrorEvent } from "./host-failure.ts";
-import { mergeLaterUsage, readMessagesUsage, hasOutputTokenCount } from "./host-answer.ts";
+import { readMessagesUsage } from "./host-answer.ts";
+import { MessagesReader } from "./host-messages-reader.ts";
+import type { MessagesEvent } from "./host-messages-reader.ts";
 
 /** Sets the route's model, cap and tier. Drops and reports tuning fields that the model rejects. */
 export function toClaudeNativeBody(
@@ -102,15 +97,7 @@ const readPart = createObjectReader({
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-const readEvent = createObjectReader({
-  type: textOf,
-  index: numberOf,
-  message: createObjectReader({ usage: readAnyValue }),
-  content_block: readPart,
-  delta: createObjectReader({ type: readAnyValue, text: textOf, stop_reason: textOf }),
-  usage: readAnyValue,
-});
-type Event = ReturnType<typeof readEvent>;
+const readDelta = createObjectReader({ type: readAnyValue, text: textOf, stop_reason: textOf });
 
 function eventText({
   text,
@@ -123,53 +110,46 @@ function eventText({
 }
 
 /** Reads a Messages stream without converting it. */
-export class ClaudeNativeReader extends FrameReader {
-  #usage: JsonObject = {};
-  #isCounted = false;
+export class ClaudeNativeReader extends MessagesReader {
   isFinished = false;
   #heldStart: StreamEvent[] = [];
   readonly #texts = new RepeatedTextReader(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
-  readonly #requestsHour: boolean;
-
-  constructor(secret: string, requestsHour: boolean) {
-    super(secret);
-    this.#requestsHour = requestsHour;
-  }
 
   protected override repeatedText(data: string): StreamEvent | null {
     return this.#texts.read(data);
   }
 
-  protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+  protected override convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.clearTemplate();
-    const { type, message, content_block: block, ...rest } = readEvent(raw);
-    if (name === "error" || type === "error") {
-      return createFailureEvents(parseMessagesErrorEvent(raw, this.secret));
-    }
+    return super.convertFrame(raw, name, data);
+  }
+
+  protected convertEvent(
+    { type, index, content_block: block, delta }: MessagesEvent,
+    raw: JsonObject,
+    data: string,
+  ): StreamEvent[] {
     switch (type) {
       case "message_start":
-        this.#usage = mergeLaterUsage({}, message.usage);
         this.#heldStart = [forwardEvent(raw, "", null)];
-        return this.#usageEvents();
+        return this.usageEvents();
       case "content_block_start":
-        return this.#withStart(forwardEvent(raw, eventText(block), null));
+        return this.#withStart(forwardEvent(raw, eventText(readPart(block)), null));
       case "content_block_delta":
-        this.#learnText(data, rest);
-        return this.#withStart(forwardEvent(raw, eventText(readPart(raw["delta"])), null));
+        if (index !== undefined) this.#learnText(data, index, delta);
+        return this.#withStart(forwardEvent(raw, eventText(readPart(delta)), null));
       case "content_block_stop":
         return this.#withStart(forwardEvent(raw, "", null));
       case "message_delta":
-        return this.#finish(raw, rest);
-      case "message_stop":
-        return this.#end();
+        return this.#finish(raw, delta);
       default:
         return []; // The gateway sends its own pings and skips unknown events.
     }
   }
 
-  #learnText(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
-    const isText = delta.type === "text_delta" && index !== undefined;
-    if (isText) this.#texts.setTemplate(data, index, delta.text);
+  #learnText(data: string, index: number, delta: unknown): void {
+    const { type, text } = readDelta(delta);
+    if (type === "text_delta") this.#texts.setTemplate(data, index, text);
   }
 
   #withStart(event: StreamEvent): StreamEvent[] {
@@ -179,25 +159,10 @@ export class ClaudeNativeReader extends FrameReader {
     return [...start, event];
   }
 
-  #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
-    this.#usage = mergeLaterUsage(this.#usage, usage);
-    this.#isCounted ||= hasOutputTokenCount(usage);
-    const reason = delta.stop_reason || null;
+  #finish(raw: JsonObject, delta: unknown): StreamEvent[] {
+    const reason = readDelta(delta).stop_reason || null;
     this.isFinished ||= reason !== null;
-    return [...this.#withStart(forwardEvent(raw, "", reason)), ...this.#usageEvents()];
-  }
-
-  #usageEvents(): StreamEvent[] {
-    const usage = readMessagesUsage(this.#usage, this.#requestsHour);
-    if (usage === null) return [];
-    const isPartial = !(this.isFinished && this.#isCounted);
-    return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
-  }
-
-  #end(): StreamEvent[] {
-    return this.isFinished
-      ? [STREAM_END_EVENT]
-      : createFailureEvents(createRetryableFailure("no_finish_reason"));
+    return [...this.#withStart(forwardEvent(raw, "", reason)), ...this.usageEvents()];
   }
 }
 
