@@ -174,41 +174,28 @@ function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): 
   const send = async (
     call: ProviderCall,
     operation: string,
-    { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
+    createBody: () => Promise<OutgoingBody | ProviderFailure> | string,
   ) => {
+    if (!isWithinRegion(tag, call.upstreamId)) return OUTSIDE_REGION;
+    const body = await createBody();
+    if (isProviderFailure(body)) return body;
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
-    return sendPostRequest(call, {
-      url,
-      headers: { accept, ...(await authorize(url, body)) },
-      body,
-    });
+    const accept = call.stream ? STREAM_TYPE : "application/json";
+    const headers = { accept, ...(await authorize(url, body)) };
+    return sendPostRequest(call, { url, headers, body });
   };
-  const ifWithinRegion = async (
-    { upstreamId }: ProviderCall,
-    body: () => Promise<OutgoingBody | ProviderFailure>,
-  ) => (isWithinRegion(tag, upstreamId) ? body() : OUTSIDE_REGION);
   return {
     id: ID,
     streamType: STREAM_TYPE,
     chat: {
-      async send(call) {
-        const body = await ifWithinRegion(call, () => toConverseRequest(call));
-        if (isProviderFailure(body)) return body;
-        const accept = call.stream ? STREAM_TYPE : "application/json";
-        return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
-      },
+      send: (call) =>
+        send(call, call.stream ? "converse-stream" : "converse", () => toConverseRequest(call)),
       convertResponse: (raw, call) => readConverseResponse(raw, chooseJsonToolName(call)),
     },
     embeddings: {
       sendInParts: (call, sendPart) =>
         embedInBatches(call, getBedrockEmbeddingAuthor(call.upstreamId).textsMax, sendPart),
-      async send(call) {
-        const body = await ifWithinRegion(call, () =>
-          Promise.resolve(toBedrockEmbeddingsRequest(call)),
-        );
-        if (isProviderFailure(body)) return body;
-        return send(call, "invoke", { accept: "application/json", body });
-      },
+      send: (call) => send(call, "invoke", () => toBedrockEmbeddingsRequest(call)),
       convertResponse: readBedrockEmbeddings,
     },
     failureInBody(raw) {
