@@ -57,7 +57,7 @@ export function createHttpProvider(wire: ProviderHandlers): Provider {
   return { id: wire.id, kinds: listSupportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function listSupportedKinds(handlers: ProviderHandlers): readonly CallKind[] {
+function listSupportedKinds(handlers: ProviderHandlers): readonly CallKind[] {
   return CALL_KIND_NAMES.filter((kind) => handlers[kind] !== undefined);
 }
 

@@ -13,7 +13,6 @@ import type {
 import { createBatchEmbedder } from "../core/embedding-batches.ts";
 import {
   createHttpProvider,
-  listSupportedKinds,
   sendPostRequest,
   sendCall,
   removeTrailingSlashes,
@@ -112,7 +111,7 @@ type OpenAiHost = {
 export function createOpenAiCompatibleProvider(host: OpenAiHost): Provider {
   const protocol = createProtocol(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
-  if (speaksResponses === true) return withResponses(host, protocol);
+  if (speaksResponses === true) return withResponses(protocol, createResponsesProtocol(host));
   return {
     ...createHttpProvider(protocol),
     takesTokens,
@@ -124,21 +123,9 @@ export function createOpenAiCompatibleProvider(host: OpenAiHost): Provider {
 /**
  * Adds OpenAI's Responses API to a provider, for requests in its format and models that require it.
  */
-function withResponses(
-  { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
-  chat: ProviderHandlers,
-): Provider {
-  const url = `${removeTrailingSlashes(baseUrl)}/responses`;
-  const headers = { ...extra, ...keyHeaders(profile, secret) };
-  const responses = responsesProtocol({
-    id,
-    url,
-    headers,
-    ...(secret !== undefined && { secret }),
-  });
+function withResponses(chat: ProviderHandlers, responses: ProviderHandlers): Provider {
   return {
-    id,
-    kinds: listSupportedKinds(chat),
+    ...createHttpProvider(chat),
     takesTokens: true,
     acceptsFiles: true,
     summarizesThoughts: true,
@@ -154,17 +141,11 @@ function needsResponses(call: ProviderCall): boolean {
   );
 }
 
-function createProtocol({
-  id,
-  baseUrl,
-  profile,
-  secret,
-  headers: extra,
-}: OpenAiHost): ProviderHandlers {
+function createProtocol(host: OpenAiHost): ProviderHandlers {
+  const { id, baseUrl, profile, secret } = host;
   const base = removeTrailingSlashes(baseUrl);
-  const authHeaders = { ...extra, ...keyHeaders(profile, secret) };
-  const streamHeaders = { accept: "text/event-stream", ...authHeaders };
-  const jsonHeaders = { accept: "application/json", ...authHeaders };
+  const streamHeaders = { accept: "text/event-stream", ...authHeaders(host) };
+  const jsonHeaders = { accept: "application/json", ...authHeaders(host) };
   const hashes = new CustomerHashes(secret);
   const send: Send = async (call, path, request, extraHeaders) => {
     if (!("body" in request)) return request;
@@ -249,25 +230,21 @@ function plainHandlers(
   return Object.fromEntries(handlers);
 }
 
-function keyHeaders(
-  { keyHeader }: HostProfile,
-  secret: string | undefined,
-): Record<string, string> {
-  if (secret === undefined) return {};
-  return keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
+function authHeaders({ profile, secret, headers = {} }: OpenAiHost): Record<string, string> {
+  if (secret === undefined) return headers;
+  const { keyHeader } = profile;
+  const key =
+    keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
+  return { ...headers, ...key };
 }
-
-type ResponsesHost = {
-  readonly id: string;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly secret?: string;
-};
 
 /**
  * Calls OpenAI's Responses API. OpenAI stores nothing, so clients send encrypted reasoning back.
  */
-function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderHandlers {
+function createResponsesProtocol(host: OpenAiHost): ProviderHandlers {
+  const { id, baseUrl, secret } = host;
+  const url = `${removeTrailingSlashes(baseUrl)}/responses`;
+  const headers = authHeaders(host);
   const hashes = new CustomerHashes(secret);
   return {
     id,
