@@ -215,6 +215,22 @@ export type FunctionTool = {
   readonly isMarked?: true;
 };
 
+/** Returns a tool in OpenAI's format. */
+export function toOpenAiTool(
+  { name, description, parameters, strict }: FunctionTool,
+  keepsStrict: boolean,
+): JsonObject & { readonly type: "function" } {
+  return {
+    type: "function",
+    function: {
+      name,
+      ...(description !== "" && { description }),
+      parameters,
+      ...(strict && keepsStrict && { strict }),
+    },
+  };
+}
+
 /** The tools of a request, and whether the model may or must call them. */
 export type RequestedTools = {
   readonly list: readonly FunctionTool[];

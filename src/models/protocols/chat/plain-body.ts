@@ -5,6 +5,7 @@ import {
   createUnsupportedFailure,
   usesLegacyFunctions,
   parseTools,
+  toOpenAiTool,
 } from "../../core/conversation.ts";
 import type {
   AssistantMessage,
@@ -183,20 +184,9 @@ function partText(part: TextPart): string {
   return part.type === "text" ? part.text : "";
 }
 
-function plainTool(
-  { name, description, parameters, strict, isMarked }: FunctionTool,
-  keepsMarks: boolean,
-): JsonObject {
-  return {
-    type: "function",
-    ...(keepsMarks && isMarked === true && CACHE_MARK),
-    function: {
-      name,
-      ...(description !== "" && { description }),
-      parameters,
-      ...(strict && { strict }),
-    },
-  };
+function plainTool(tool: FunctionTool, keepsMarks: boolean): JsonObject {
+  const mark = keepsMarks && tool.isMarked === true ? CACHE_MARK : {};
+  return { ...toOpenAiTool(tool, true), ...mark };
 }
 
 function plainToolChoice(choice: RequestedTools["choice"]): unknown {

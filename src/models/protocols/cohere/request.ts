@@ -9,7 +9,7 @@ import { COHERE_INPUT_TYPES } from "../../core/embeddings.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { parsePrompt } from "../../core/conversation.ts";
+import { parsePrompt, toOpenAiTool } from "../../core/conversation.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /** Returns the body of Cohere's POST /v2/chat. */
@@ -117,12 +117,8 @@ function toolFields({ list, choice }: RequestedTools): JsonObject {
   const offeredTools =
     typeof choice === "object" ? list.filter(({ name }) => name === choice.name) : list;
   if (offeredTools.length === 0) return {};
-  const tools = offeredTools.map(({ name, description, parameters }) => ({
-    type: "function",
-    function: { name, ...(description !== "" && { description }), parameters },
-  }));
   return {
-    tools,
+    tools: offeredTools.map((tool) => toOpenAiTool(tool, false)),
     ...(offeredTools.every((tool) => tool.strict) && { strict_tools: true }),
     ...(choice !== "auto" && { tool_choice: choice === "none" ? "NONE" : "REQUIRED" }),
   };

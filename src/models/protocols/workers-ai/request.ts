@@ -4,6 +4,7 @@ import {
   createUnsupportedFailure,
   usesLegacyFunctions,
   parseTools,
+  toOpenAiTool,
 } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
@@ -173,15 +174,7 @@ function imageProblem(content: ChatMessage["content"], place: string): ProviderF
 /** Returns no tools for the choice `none`, because its effect isn't documented. */
 function toolInputs({ list, choice }: RequestedTools, isOpenAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
-  const tools = list.map(({ name, description, parameters, strict }) => ({
-    type: "function",
-    function: {
-      name,
-      ...(description !== "" && { description }),
-      parameters,
-      ...(strict && isOpenAi && { strict }),
-    },
-  }));
+  const tools = list.map((tool) => toOpenAiTool(tool, isOpenAi));
   if (choice === "auto") return { tools };
   const toolChoice = choice === "required" ? choice : { type: "function", function: choice };
   return { tools, tool_choice: toolChoice };
