@@ -24,8 +24,8 @@ const ERROR_TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   502: "api_error",
   503: "overloaded_error",
   504: "timeout_error",
+  529: "overloaded_error",
 };
-const OVERLOADED_STATUS = 529;
 
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
@@ -46,14 +46,10 @@ export const messagesDialect: Dialect = {
 /** Returns the body of an error response or event. `details` has the gateway's code and numbers. */
 export function toMessagesErrorBody(failure: Failure, requestId: string): object {
   const response = errorResponseOf(failure);
-  const status = statusOf(failure, response);
   return {
     type: "error",
     error: {
-      type:
-        status === OVERLOADED_STATUS
-          ? "overloaded_error"
-          : (ERROR_TYPE_BY_STATUS[status] ?? "api_error"),
+      type: ERROR_TYPE_BY_STATUS[statusOf(failure, response)] ?? "api_error",
       message: errorMessage(failure, response),
       details: {
         error_code: response.code ?? response.type,
@@ -68,7 +64,7 @@ export function toMessagesErrorBody(failure: Failure, requestId: string): object
 
 /** Returns the HTTP status: 529 instead of 503, unless the home region is unreachable. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
-  return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED_STATUS : status;
+  return status === 503 && kind !== "home_region_unreachable" ? 529 : status;
 }
 
 const CREDIT_MESSAGE = "Insufficient credits. Your credit balance is too low";
