@@ -20,13 +20,23 @@ import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
 import { toMessagesErrorBody } from "./client-dialect.ts";
 import { detailToClaudeThought } from "../../claude/thoughts.ts";
 
-abstract class Block implements SequencedPart {
+const DELTA_TYPES = {
+  text: "text_delta",
+  thinking: "thinking_delta",
+  partial_json: "input_json_delta",
+} as const;
+
+class Block implements SequencedPart {
   isOpen = false;
   readonly index: number;
+  readonly #start: JsonObject;
+  readonly #field: keyof typeof DELTA_TYPES;
   #pendingText = "";
 
-  constructor(index: number) {
+  constructor(index: number, start: JsonObject, field: keyof typeof DELTA_TYPES = "text") {
     this.index = index;
+    this.#start = start;
+    this.#field = field;
   }
 
   get isWhole(): boolean {
@@ -36,22 +46,19 @@ abstract class Block implements SequencedPart {
   append(piece: string): string {
     this.#pendingText += piece;
     if (!this.isOpen || this.#pendingText === "") return "";
-    const delta = this.delta(this.#pendingText);
+    const delta = { type: DELTA_TYPES[this.#field], [this.#field]: this.#pendingText };
     this.#pendingText = "";
     return this.event("content_block_delta", { delta });
   }
 
   open(): string {
     this.isOpen = true;
-    return this.event("content_block_start", { content_block: this.start() }) + this.append("");
+    return this.event("content_block_start", { content_block: this.#start }) + this.append("");
   }
 
   close(): string {
     return this.event("content_block_stop", {});
   }
-
-  protected abstract start(): JsonObject;
-  protected abstract delta(piece: string): JsonObject;
 
   protected event(type: string, data: JsonObject): string {
     return formatEvent(type, { index: this.index, ...data });
@@ -59,12 +66,8 @@ abstract class Block implements SequencedPart {
 }
 
 class TextBlock extends Block {
-  protected start(): JsonObject {
-    return { type: "text", text: "" };
-  }
-
-  protected delta(text: string): JsonObject {
-    return { type: "text_delta", text };
+  constructor(index: number) {
+    super(index, { type: "text", text: "" });
   }
 }
 
@@ -75,45 +78,23 @@ class ThinkingBlock extends Block {
   /** Whether the block has its signature. If so, further thinking starts a new block. */
   isSigned = false;
 
+  constructor(index: number) {
+    super(index, { type: "thinking", thinking: "", signature: "" }, "thinking");
+  }
+
   override close(): string {
     const signature = signatureOf(this);
     const delta = { type: "signature_delta", signature };
     return this.event("content_block_delta", { delta }) + super.close();
   }
-
-  protected start(): JsonObject {
-    return { type: "thinking", thinking: "", signature: "" };
-  }
-
-  protected delta(thinking: string): JsonObject {
-    return { type: "thinking_delta", thinking };
-  }
-}
-
-class RedactedBlock extends Block {
-  readonly #block: JsonObject;
-
-  constructor(index: number, block: JsonObject) {
-    super(index);
-    this.#block = block;
-  }
-
-  protected start(): JsonObject {
-    return this.#block;
-  }
-
-  protected delta(): JsonObject {
-    return {};
-  }
 }
 
 class CallBlock extends Block {
-  readonly #callFields: JsonObject;
   #json = "";
 
   constructor(index: number, called: { readonly id: string; readonly name: string }) {
-    super(index);
-    this.#callFields = called;
+    const start = { type: "tool_use", ...called, input: {}, caller: DIRECT_CALLER };
+    super(index, start, "partial_json");
   }
 
   override get isWhole(): boolean {
@@ -123,14 +104,6 @@ class CallBlock extends Block {
   override append(piece: string): string {
     this.#json += piece;
     return super.append(piece);
-  }
-
-  protected start(): JsonObject {
-    return { type: "tool_use", ...this.#callFields, input: {}, caller: DIRECT_CALLER };
-  }
-
-  protected delta(partial_json: string): JsonObject {
-    return { type: "input_json_delta", partial_json };
   }
 }
 
@@ -203,7 +176,7 @@ export class MessagesBlockWriter {
   #writeDetail(detail: JsonObject): string {
     const block = detailToClaudeThought(detail);
     if (block?.["type"] === "redacted_thinking") {
-      return this.#blocks.add(new RedactedBlock(this.#nextIndex, block));
+      return this.#blocks.add(new Block(this.#nextIndex, block));
     }
     const { last } = this.#blocks;
     const [text, thought] = this.#openThought();
