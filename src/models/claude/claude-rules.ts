@@ -1,3 +1,4 @@
+import type { RequestedTools } from "../core/conversation.ts";
 import type { JsonObject } from "../core/provider.ts";
 
 /** The rules of a Claude model, identical on all hosts (platform.claude.com, migration guides). */
@@ -72,6 +73,12 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   if (version < 500) return "adaptive";
   const canStop = family === "sonnet" || family === "haiku" || (family === "opus" && version < 505);
   return canStop ? "adaptive" : "always";
+}
+
+/** Returns Claude's own `tool_choice`. */
+export function toClaudeToolChoice(choice: Exclude<RequestedTools["choice"], "none">): JsonObject {
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : "auto" };
 }
 
 export type ClaudeReasoningFields = {

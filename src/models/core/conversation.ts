@@ -300,6 +300,14 @@ function selectAllowedTools(
   return { list: allowedTools, choice: mode };
 }
 
+/** Returns the instruction for a model that can't be forced to call a tool. */
+export function createCallInstruction(
+  choice: Exclude<RequestedTools["choice"], "auto" | "none">,
+): string {
+  if (typeof choice === "string") return "Answer by calling one of the tools.";
+  return `Answer by calling the tool ${choice.name}.`;
+}
+
 const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
 
 /** A chat request in a provider-independent form. */

@@ -1,6 +1,10 @@
-import { getClaudeRules } from "../../claude/claude-rules.ts";
+import { getClaudeRules, toClaudeToolChoice } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought, detailToClaudeThought } from "../../claude/thoughts.ts";
-import { createRefusalFailure, parsePrompt } from "../../core/conversation.ts";
+import {
+  createCallInstruction,
+  createRefusalFailure,
+  parsePrompt,
+} from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
@@ -201,13 +205,14 @@ function converseToolFields(
   const forcing = getForcingToolChoice(model);
   const isForced = wantedChoice !== "auto" && forcing !== "none";
   const choice = isForced ? wantedChoice : "auto";
-  const instruction = isForced ? "" : choiceInstruction(wantedChoice);
+  const instruction =
+    isForced || wantedChoice === "auto" ? "" : createCallInstruction(wantedChoice);
   const family = getBedrockModelFamily(model);
   const isSent = ({ name }: FunctionTool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isSent).map((tool) => toolSpec(tool, family === "nova"));
   if (family === "claude" && !requested.parallel) {
-    const toolChoice = { ...claudeChoice(choice), disable_parallel_tool_use: true };
+    const toolChoice = { ...toClaudeToolChoice(choice), disable_parallel_tool_use: true };
     return { toolConfig: { tools: specs }, toolChoice, isForced, instruction };
   }
   const toolChoice = forcing === "any" && isForced ? { any: {} } : converseChoice(choice);
@@ -225,20 +230,9 @@ function requiredToolChoice(
   return choice === "none" ? "auto" : choice;
 }
 
-function choiceInstruction(choice: ToolChoice): string {
-  if (choice === "auto") return "";
-  if (choice === "required") return "Answer by calling one of the tools.";
-  return `Answer by calling the tool ${choice.name}.`;
-}
-
 function converseChoice(choice: ToolChoice): JsonObject {
   if (typeof choice === "object") return { tool: { name: choice.name } };
   return choice === "required" ? { any: {} } : { auto: {} };
-}
-
-function claudeChoice(choice: ToolChoice): JsonObject {
-  if (typeof choice === "object") return { type: "tool", name: choice.name };
-  return { type: choice === "required" ? "any" : "auto" };
 }
 
 function answerToolOf(format: {

@@ -1,5 +1,10 @@
 import type { ChatBody } from "../../core/core-request.ts";
-import { chooseOutputToolName, readOutputFormat, parsePrompt } from "../../core/conversation.ts";
+import {
+  chooseOutputToolName,
+  createCallInstruction,
+  parsePrompt,
+  readOutputFormat,
+} from "../../core/conversation.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import type { ClaudeRules, ClaudeReasoningFields } from "../../claude/claude-rules.ts";
 import type {
@@ -11,7 +16,11 @@ import type {
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import { getClaudeRules, toClaudeReasoningFields } from "../../claude/claude-rules.ts";
+import {
+  getClaudeRules,
+  toClaudeReasoningFields,
+  toClaudeToolChoice,
+} from "../../claude/claude-rules.ts";
 import { toClaudeSchema } from "../../claude/json-schema.ts";
 import { findImageProblem, isThinkingBlock, toClaudeMessages } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
@@ -237,29 +246,13 @@ function toolChoiceOf(
   { choice, parallel }: RequestedTools,
   rules: ClaudeRules,
 ): { readonly field: ToolFields; readonly forced: ToolForcing } {
-  const notForced = { isForced: false, words: null };
-  const parallelField = parallel ? {} : { disable_parallel_tool_use: true };
-  if (choice === "none") return { field: { tool_choice: { type: "none" } }, forced: notForced };
-  if (choice === "auto") {
-    return {
-      field: parallel ? {} : { tool_choice: { type: "auto", ...parallelField } },
-      forced: notForced,
-    };
+  if (choice === "none") {
+    return { field: { tool_choice: { type: "none" } }, forced: { isForced: false, words: null } };
   }
-  const forcedChoice =
-    typeof choice === "string" ? { type: "any" } : { type: "tool", name: choice.name };
-  if (rules.canForceTools) {
-    return {
-      field: { tool_choice: { ...forcedChoice, ...parallelField } },
-      forced: { isForced: true, words: null },
-    };
-  }
-  const words =
-    typeof choice === "string"
-      ? "Answer by calling one of the tools."
-      : `Answer by calling the tool ${choice.name}.`;
-  return {
-    field: parallel ? {} : { tool_choice: { type: "auto", ...parallelField } },
-    forced: { isForced: false, words },
-  };
+  const isForced = choice !== "auto" && rules.canForceTools;
+  const words = isForced || choice === "auto" ? null : createCallInstruction(choice);
+  const sentChoice = toClaudeToolChoice(isForced ? choice : "auto");
+  const toolChoice = parallel ? sentChoice : { ...sentChoice, disable_parallel_tool_use: true };
+  const isDefault = parallel && !isForced;
+  return { field: isDefault ? {} : { tool_choice: toolChoice }, forced: { isForced, words } };
 }
