@@ -50,14 +50,11 @@ export class ChatChunkReader extends FrameReader {
   #lastReport: Report | null = null;
   #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
-  readonly #secret: string | undefined;
   readonly #usageShape: UsageDifferences;
   readonly #choicesRequested: number;
 
-  /** `secret` is the operator's key, which errors must not contain. */
   constructor(secret?: string, shape: UsageDifferences = {}, choicesRequested = 1) {
-    super();
-    this.#secret = secret;
+    super(secret);
     this.#usageShape = shape;
     this.#choicesRequested = choicesRequested;
   }
@@ -86,7 +83,7 @@ export class ChatChunkReader extends FrameReader {
     const usage = readUsage(findRawUsage(raw, this.#usageShape), this.#usageShape);
     if (this.#failure !== null) return createFailureEvents(this.#failure, usage);
     if (name === "error" || hasErrorField(raw)) {
-      return createFailureEvents(parseStreamFailure(raw, this.#secret), usage);
+      return createFailureEvents(parseStreamFailure(raw, this.secret), usage);
     }
     const { choices: rawChoices }: JsonObject & KnownFields<"choices"> = raw;
     const choices = listOf(rawChoices);

@@ -37,11 +37,11 @@ import { parseRankedResponse, toRerankUsage } from "../../core/ranked.ts";
 /**
  * Reads a tool call or a piece of a call. Cohere sends empty arguments as null or the text "null".
  */
-export const readCohereCall = createObjectReader({
+const readCohereCall = createObjectReader({
   id: textOf,
   function: createObjectReader({ name: textOf, arguments: toArgumentsJson }),
 });
-export const readCoherePart = createObjectReader({ text: textOf, thinking: textOf });
+const readCoherePart = createObjectReader({ text: textOf, thinking: textOf });
 const readMessage = createObjectReader({
   tool_plan: textOf,
   content: createListReader(readCoherePart),
@@ -96,7 +96,7 @@ export function readCohereUsage(raw: unknown): Usage | null {
 }
 
 /** Converts a finish reason. Returns null if it is missing or means a failure (ERROR, TIMEOUT). */
-export function parseCohereFinishReason(raw: unknown): FinishReason | null {
+function parseCohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? toFinishReason(raw) : null;
 }
 

@@ -137,7 +137,7 @@ function viewOf(bytes: Uint8Array): DataView {
 }
 
 /** Computes gzip's CRC-32 (ISO 3309). */
-export function crc32(bytes: Uint8Array): number {
+function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
   return ~crc >>> 0;

@@ -103,7 +103,7 @@ type Candidate = {
 };
 
 /** Returns the candidates and usage, and whether the prompt was blocked. */
-export function readGeminiCandidates(raw: JsonObject) {
+function readGeminiCandidates(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = readResponse(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
   const parsedCandidates = candidates.map(

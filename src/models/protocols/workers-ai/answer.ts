@@ -45,7 +45,7 @@ type Piece = {
   /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-export type StreamedToolCall = {
+type StreamedToolCall = {
   readonly index: number | null;
   readonly id: string;
   readonly name: string;
@@ -56,7 +56,7 @@ export type StreamedToolCall = {
  * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
  * in Workers AI's format. If an event has both formats, OpenAI's fields take precedence.
  */
-export function readWorkersAiPiece(raw: JsonObject): Piece {
+function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
   if (choices === null) {
     return { text: toText(response), reasoning: "", calls, finish: readFinishReason(rawReason) };
@@ -149,7 +149,7 @@ function toOutputCall({
 }
 
 /** Guesses the finish reason, which Workers AI omits. Output that reaches the cap was cut off. */
-export function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
+function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
