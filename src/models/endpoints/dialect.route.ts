@@ -8,7 +8,9 @@ import { openRouterDialect } from "../../shared/http/failure-response.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 
-const DIALECTS = new Map(ENDPOINTS.map(({ path, errorFormat }) => [path, errorFormat]));
+const DIALECTS: ReadonlyMap<string, (typeof ENDPOINTS)[number]["errorFormat"]> = new Map(
+  ENDPOINTS.map(({ path, errorFormat }) => [path, errorFormat]),
+);
 
 /** Middleware that selects the path's error format. Runs before any middleware that can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {

@@ -1,4 +1,3 @@
-import { definedFields } from "../../../shared/defined-fields.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import {
   isObject,

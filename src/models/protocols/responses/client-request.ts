@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import { definedFields } from "../../../shared/defined-fields.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { invalid } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
