@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
 import { findBudgetDollarsUse } from "../lib/budgets.ts";
 import { sumMetric } from "../lib/spend.ts";
-import { countText, formatCount } from "../lib/money.ts";
+import { countText } from "../lib/money.ts";
 import { DAY_MS, utcDay, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
@@ -16,7 +16,7 @@ import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
-import { TermFields, bodyOf, termsOf, isLimitedBy } from "../ui/key-terms.tsx";
+import { TermFields, bodyOf, countFacts, termsOf, isLimitedBy } from "../ui/key-terms.tsx";
 import { keyStateOf } from "../ui/key-facts.tsx";
 import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
 
@@ -87,9 +87,7 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
     ["Prefix", <code>{apiKey.prefix}…</code>],
     ["Id", <code>{apiKey.id}</code>],
     ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
-    ["Rate limit, per 60 s", formatCount(apiKey.rpm_limit)],
-    ["Token limit, per 60 s", apiKey.tpm_limit ? formatCount(apiKey.tpm_limit) : "no limit"],
-    ["Concurrent requests", apiKey.max_concurrent ?? "no limit"],
+    ...countFacts(apiKey),
     ["End user", apiKey.end_user ?? "as each request says"],
     ["Created", <Time at={apiKey.created_at} />],
     ["Last used", <Time at={apiKey.last_used_at} />],

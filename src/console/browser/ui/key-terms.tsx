@@ -1,19 +1,33 @@
 import type { Key } from "../api/types.ts";
+import { formatCount } from "../lib/money.ts";
 import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { COUNT_FIELD, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
 
+/** A key's numeric limits, with the label, hint and attributes of their fields. */
+const COUNTS = [
+  ["rpm_limit", "Rate limit, per 60 s", "1 to 1000", { max: "1000", placeholder: "60" }],
+  ["tpm_limit", "Token limit, per 60 s", "If empty, no limit", {}],
+  ["max_concurrent", "Concurrent requests", "If empty, no limit", {}],
+] as const;
+type CountName = (typeof COUNTS)[number][0];
+
+export function countFacts(key: Key) {
+  return COUNTS.map(([name, label]) => {
+    const count = key[name];
+    return [label, count ? formatCount(count) : "no limit"] as const;
+  });
+}
+
 export function termsOf(key: Partial<Key>) {
-  const { rpm_limit, tpm_limit, budget_dollars, budget_period, allowed_models, end_user } = key;
+  const counts = COUNTS.map(([name]) => [name, String(key[name] ?? "")]);
   return {
-    rpm_limit: String(rpm_limit ?? ""),
-    tpm_limit: String(tpm_limit ?? ""),
-    max_concurrent: String(key.max_concurrent ?? ""),
-    budget_dollars: String(budget_dollars ?? ""),
-    budget_period: (budget_period ?? "") as string,
-    allowed_models: allowed_models?.join(", ") ?? "",
-    end_user: end_user ?? "",
+    ...(Object.fromEntries(counts) as Record<CountName, string>),
+    budget_dollars: String(key.budget_dollars ?? ""),
+    budget_period: key.budget_period ?? ("" as const),
+    allowed_models: key.allowed_models?.join(", ") ?? "",
+    end_user: key.end_user ?? "",
     expires_at: key.expires_at ? formatLocalMinute(key.expires_at) : "",
   };
 }
@@ -24,20 +38,16 @@ type Terms = ReturnType<typeof termsOf>;
 export function bodyOf(terms: Terms) {
   const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
   const hasBudget = terms.budget_dollars.trim() !== "";
+  const counts = COUNTS.map(([name]) => [name, numberIn(terms[name])] as const);
   return {
-    ...(terms.rpm_limit.trim() !== "" && { rpm_limit: Number(terms.rpm_limit) }),
-    tpm_limit: numberIn(terms.tpm_limit),
-    max_concurrent: numberIn(terms.max_concurrent),
+    // A key always has a rate limit.
+    ...Object.fromEntries(counts.filter(([name, count]) => name !== "rpm_limit" || count !== null)),
     budget_dollars: numberIn(terms.budget_dollars),
-    budget_period: hasBudget ? periodOf(terms.budget_period) : null,
+    budget_period: (hasBudget && terms.budget_period) || null,
     allowed_models: models.length === 0 ? null : models,
     end_user: terms.end_user.trim() === "" ? null : terms.end_user.trim(),
     expires_at: terms.expires_at === "" ? null : new Date(terms.expires_at).toISOString(),
   };
-}
-
-function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
-  return text === "day" || text === "week" || text === "month" ? text : null;
 }
 
 /** Reports whether these limits bar a key from management endpoints. */
@@ -52,15 +62,16 @@ const PERIODS = [
   ["month", "a month (UTC)"],
 ] as const;
 const EXPIRIES = [
-  ["1", "in a day"],
-  ["7", "in 7 days"],
-  ["30", "in 30 days"],
+  [1, "in a day"],
+  [7, "in 7 days"],
+  [30, "in 30 days"],
 ] as const;
 
 type TermFieldsProps = { terms: Terms; onChange: (terms: Terms) => void };
 export function TermFields({ terms, onChange }: TermFieldsProps) {
   const line = (name: keyof Terms, label: string, hint: string, more: object = {}) => (
     <Input
+      key={name}
       label={label}
       param={name}
       hint={hint}
@@ -79,13 +90,9 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
         options={PERIODS}
         onPick={(budget_period) => onChange({ ...terms, budget_period })}
       />
-      {line("rpm_limit", "Rate limit, per 60 s", "1 to 1000", {
-        ...COUNT_FIELD,
-        max: "1000",
-        placeholder: "60",
-      })}
-      {line("tpm_limit", "Token limit, per 60 s", "If empty, no limit", COUNT_FIELD)}
-      {line("max_concurrent", "Concurrent requests", "If empty, no limit", COUNT_FIELD)}
+      {COUNTS.map(([name, label, hint, more]) =>
+        line(name, label, hint, { ...COUNT_FIELD, ...more }),
+      )}
       <Field
         label="Models"
         param="allowed_models"
@@ -109,10 +116,7 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
             text={text}
             class="quiet"
             onClick={() =>
-              onChange({
-                ...terms,
-                expires_at: formatLocalMinute(Date.now() + Number(days) * DAY_MS),
-              })
+              onChange({ ...terms, expires_at: formatLocalMinute(Date.now() + days * DAY_MS) })
             }
           />
         ))}
