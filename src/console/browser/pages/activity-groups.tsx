@@ -2,10 +2,12 @@ import { isCompleteSince, rangeName, roundRangeToDays } from "../lib/range.ts";
 import {
   useActivityQuery,
   LATENCY_PARAMETER,
-  ACTIVITY_METRICS,
   isLatencyMetric,
+  metricLabel,
   filterBy,
   orderGroupings,
+  parameterOf,
+  titleOf,
 } from "../state/activity.ts";
 import type { Errors } from "../api/types.ts";
 import { localAndUtcTime, formatDuration } from "../lib/time.ts";
@@ -17,7 +19,7 @@ import { FilterNotice, ErrorChart } from "../ui/error-chart.tsx";
 import { Empty, ReadResult, FirstSteps } from "../ui/states.tsx";
 import { Table, column, countColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { headingOf, titleOf, MissingDataNotice } from "./activity-sums.tsx";
+import { MissingDataNotice } from "./activity-sums.tsx";
 import { cacheShares, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
@@ -42,13 +44,6 @@ export function ActivityGroups() {
 }
 
 const EVERY_MS = 30_000;
-const FILTERS = {
-  model: "model",
-  provider: "provider",
-  key: "key_id",
-  user: "external_id",
-} as const;
-
 const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 
 function ErrorGroups({
@@ -73,7 +68,7 @@ function ErrorGroups({
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const columns: readonly Column<Errors["data"][number]>[] = [
     column("group", titleOf(split), ({ group = null }) => nameOf(split, group), {
-      csv: [[headingOf(split), ({ group = null }) => group]],
+      csv: [[parameterOf(split), ({ group = null }) => group]],
     }),
     countColumn("errors", "Failed or stopped", ({ count }) => count),
     timeColumn("last", "Last", ({ last_at }) => last_at),
@@ -96,7 +91,12 @@ function ErrorGroups({
             keyOf={({ group }) => group ?? ""}
             open={({ group = null }) => {
               if (group === null) return; // requests without a group can't be filtered
-              goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
+              goTo(["requests"], {
+                ...range,
+                ...chosen,
+                status: "error",
+                [parameterOf(split)]: group,
+              });
             }}
             empty={<Empty text="No errors in this period." />}
           />
@@ -167,7 +167,7 @@ function Times({ rows, parts, metric }: TimesProps) {
   });
   return (
     <Chart
-      name={`${ACTIVITY_METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
+      name={`${metricLabel(metric)} by day and ${by}`}
       days={parts}
       kind="lines"
       unit={metric === "first_byte" ? "ms" : "rate"}
@@ -189,7 +189,7 @@ function PairTable({ by, second, asked }: PairTableProps) {
     id: split,
     title: titleOf(split),
     value: (row) => nameOf(split, group(row, isFirst)),
-    csv: [[headingOf(split), (row) => group(row, isFirst)]],
+    csv: [[parameterOf(split), (row) => group(row, isFirst)]],
     cell: (row) => {
       const name = nameOf(split, group(row, isFirst));
       return split === "model" ? <ModelName id={name} /> : name;
@@ -235,7 +235,7 @@ function GroupTimes({ by, asked }: { by: UsageGrouping; asked: UsageRange & Usag
     id: "group",
     title: titleOf(by),
     value: (row) => nameOf(by, row.group),
-    csv: [[headingOf(by), (row) => row.group]],
+    csv: [[parameterOf(by), (row) => row.group]],
   };
   return (
     <ReadResult read={read} height={480}>

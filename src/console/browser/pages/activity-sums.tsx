@@ -7,8 +7,8 @@ import { assignColors } from "../state/colors.ts";
 import type { ApiCallName } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
-import { filterBy } from "../state/activity.ts";
-import { tagKeyOfGrouping, useGroupNames } from "../state/spend.ts";
+import { filterBy, parameterOf, titleOf } from "../state/activity.ts";
+import { useGroupNames } from "../state/spend.ts";
 import type { UsageRange, UsageGrouping, UsageReportRows } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
@@ -20,22 +20,6 @@ import {
 } from "../ui/spend-columns.tsx";
 import { Table, usd, column, tokenColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-
-const SPLITS: Readonly<Record<string, readonly [title: string, heading: string]>> = {
-  model: ["Model", "model"],
-  provider: ["Provider", "provider"],
-  key: ["Key", "key_id"],
-  user: ["End user", "external_id"],
-  member: ["Member", "member_id"],
-};
-
-export function titleOf(split: UsageGrouping): string {
-  return tagKeyOfGrouping(split) ?? SPLITS[split]?.[0] ?? split;
-}
-
-export function headingOf(split: UsageGrouping): string {
-  return tagKeyOfGrouping(split) ?? SPLITS[split]?.[1] ?? split;
-}
 
 export function changeText(now: number, before: number): string {
   const share = (now - before) / before;
@@ -104,7 +88,7 @@ function groupColumn(
   const colorOf = assignColors([...drawn]);
   return column("group", titleOf(by), ({ group }) => nameOf(group), {
     csv: [
-      [headingOf(by), ({ group }) => group],
+      [parameterOf(by), ({ group }) => group],
       ...(by === "key" ? [["key", ({ group }: UsageGroupSum) => nameOf(group)] as const] : []),
     ],
     cell: ({ group }) => (

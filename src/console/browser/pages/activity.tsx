@@ -10,19 +10,20 @@ import {
   rangeName,
 } from "../lib/range.ts";
 import {
-  FILTER_CHIPS,
+  FILTER_NAMES,
   LATENCY_PARAMETER,
   ACTIVITY_METRICS,
-  ACTIVITY_GROUPINGS,
   useActivityGroupings,
   isLatencyMetric,
+  metricLabel,
   orderGroupings,
+  splitText,
   useActivityQuery,
 } from "../state/activity.ts";
 import type { ActivityQuery } from "../state/activity.ts";
 import { latestOf } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { tagKeyOfGrouping, useActivitySums, useGroupNames } from "../state/spend.ts";
+import { useActivitySums, useGroupNames } from "../state/spend.ts";
 import type { UsageGrouping } from "../state/spend.ts";
 import { PageHead, Money, Panel, Button } from "../ui/basics.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
@@ -159,7 +160,7 @@ function Chips() {
   const nameOf = useGroupNames();
   return (
     <>
-      {FILTER_CHIPS.flatMap(([name]) => {
+      {FILTER_NAMES.flatMap((name) => {
         const value = query[name];
         if (value === undefined) return [];
         return (
@@ -199,18 +200,9 @@ function Summary({ rows, before, days, isPart, one }: SummaryProps) {
   );
 }
 
-function labelOf(list: readonly (readonly [string, string])[], name: string): string {
-  return list.find(([value]) => value === name)?.[1] ?? name;
-}
-
-function splitText(by: UsageGrouping): string {
-  const tag = tagKeyOfGrouping(by);
-  return tag === null ? labelOf(ACTIVITY_GROUPINGS, by) : `by tag ${tag}`;
-}
-
 function titleOf(metric: DrawingProps["metric"], by: UsageGrouping): string {
   const isWhole = metric === "cache_share" || metric === "errors";
-  const title = `${labelOf(ACTIVITY_METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
+  const title = `${metricLabel(metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
@@ -236,7 +228,7 @@ function Drawing({ rows, days, by, metric, onSelect }: DrawingProps) {
   }
   return (
     <GroupChart
-      name={`${labelOf(ACTIVITY_METRICS, metric)} by day and ${by}`}
+      name={`${metricLabel(metric)} by day and ${by}`}
       rows={rows}
       parts={days}
       metric={metric}

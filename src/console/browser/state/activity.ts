@@ -21,23 +21,20 @@ export const ACTIVITY_METRICS = [
   ["tokens_per_s", "tokens a second"],
   ["errors", "errors"],
 ] as const;
-/** The Activity page's groupings, with labels. */
-export const ACTIVITY_GROUPINGS = [
-  ["model", "by model"],
-  ["provider", "by provider"],
-  ["key", "by key"],
-  ["user", "by end user"],
-  ["member", "by member"],
+/** The Activity page's groupings, with titles and query parameters. */
+const ACTIVITY_GROUPINGS = [
+  ["model", "Model", "model"],
+  ["provider", "Provider", "provider"],
+  ["key", "Key", "key_id"],
+  ["user", "End user", "external_id"],
+  ["member", "Member", "member_id"],
 ] as const;
 /** The Activity page's filters, with their query parameters. */
-export const FILTER_CHIPS = [
-  ["model", "model"],
-  ["provider", "provider"],
-  ["key", "key_id"],
-  ["user", "external_id"],
-  ["member", "member_id"],
-  ["tag", "tag"],
-] as const;
+const FILTERS = [
+  ...ACTIVITY_GROUPINGS.map(([name, , field]) => [name, field] as const),
+  ["tag", "tag"] as const,
+];
+export const FILTER_NAMES = FILTERS.map(([name]) => name);
 export type ActivityQuery = {
   readonly range: DateRange;
   /** The chart's hours (in short ranges) or days. */
@@ -48,6 +45,10 @@ export type ActivityQuery = {
   readonly second: UsageGrouping | undefined;
   readonly metric: (typeof ACTIVITY_METRICS)[number][0];
 };
+
+export function metricLabel(metric: ActivityQuery["metric"]): string {
+  return ACTIVITY_METRICS.find(([name]) => name === metric)?.[1] ?? metric;
+}
 
 const HOURLY_DAYS = 3;
 /** The query parameter that requests latencies. */
@@ -75,17 +76,34 @@ export function useActivityQuery(): ActivityQuery {
 }
 
 function splitOf(text = ""): UsageGrouping | undefined {
-  return text.startsWith("tag:")
-    ? (text as UsageGrouping)
-    : ACTIVITY_GROUPINGS.find(([name]) => name === text)?.[0];
+  return text.startsWith("tag:") ? (text as UsageGrouping) : groupingOf(text as UsageGrouping)?.[0];
 }
 
 export function useActivityGroupings(): readonly (readonly [split: UsageGrouping, text: string])[] {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };
   const settings = latestOf(useRead("GET /v1/orgs/{org_id}/settings", { path }));
-  const tags = settings?.tag_keys.map((key) => [`tag:${key}`, `by tag ${key}`] as const);
-  return [...ACTIVITY_GROUPINGS, ...(tags ?? [])];
+  const tags = settings?.tag_keys.map((key) => `tag:${key}` as const) ?? [];
+  const splits = [...ACTIVITY_GROUPINGS.map(([name]) => name), ...tags];
+  return splits.map((split) => [split, splitText(split)]);
+}
+
+function groupingOf(split: UsageGrouping) {
+  return ACTIVITY_GROUPINGS.find(([name]) => name === split);
+}
+
+export function titleOf(split: UsageGrouping): string {
+  return tagKeyOfGrouping(split) ?? groupingOf(split)?.[1] ?? split;
+}
+
+/** Returns a grouping's query parameter, which is also its heading in CSV. */
+export function parameterOf(split: UsageGrouping): string {
+  return tagKeyOfGrouping(split) ?? groupingOf(split)?.[2] ?? split;
+}
+
+export function splitText(split: UsageGrouping): string {
+  const tag = tagKeyOfGrouping(split);
+  return tag === null ? `by ${titleOf(split).toLowerCase()}` : `by tag ${tag}`;
 }
 
 /** Returns the query parameters for a group's requests. */
@@ -96,7 +114,7 @@ export function filterBy(split: UsageGrouping, group: string): UrlQuery {
 
 function onlyOf(query: UrlQuery): UsageFilter {
   return Object.fromEntries(
-    FILTER_CHIPS.flatMap(([name, field]) => {
+    FILTERS.flatMap(([name, field]) => {
       const value = query[name];
       return value === undefined ? [] : [[field, value]];
     }),
@@ -111,7 +129,6 @@ export function orderGroupings(by: UsageGrouping, second: UsageGrouping): UsageG
 }
 
 function rankOf(split: UsageGrouping): number {
-  return tagKeyOfGrouping(split) === null ? ORDER.indexOf(split) : ORDER.length;
+  const rank = ACTIVITY_GROUPINGS.findIndex(([name]) => name === split);
+  return rank < 0 ? ACTIVITY_GROUPINGS.length : rank;
 }
-
-const ORDER: readonly UsageGrouping[] = ["model", "provider", "key", "user", "member"];

@@ -118,20 +118,12 @@ async function readAllSums(
   return { ok: true, value: { rows, isCut: after !== undefined, completeFrom } };
 }
 
-const NO_NAMES: Readonly<Record<string, string>> = {
-  model: "none",
-  provider: "none",
-  user: "without an end user",
-  key: "none",
-  member: "none",
-};
-
 export function useGroupNames(): (by: UsageGrouping | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const members = useMemberNames({ readsOwners: false });
   const ownMemberId = useSession().member?.id;
   return (by, group) => {
-    if (group === null) return NO_NAMES[by] ?? "none";
+    if (group === null) return by === "user" ? "without an end user" : "none";
     if (by === "member") {
       return members.get(group) ?? (group === ownMemberId ? "you" : memberName(group));
     }
