@@ -33,7 +33,7 @@ export function Acts() {
           },
         }}
         every={60_000}
-        read={({ events, next_after }) => ({ rows: events, next: next_after })}
+        rowsOf={({ events }) => events}
         columns={COLUMNS}
         open={setOpened}
         names={NAMES}

@@ -83,7 +83,7 @@ function useTransactions() {
     "GET /v1/credits",
     {},
     {
-      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
+      rowsOf: ({ credits }) => credits,
       every: EVERY_MS,
     },
   );
@@ -114,7 +114,7 @@ function usePurchases() {
     "GET /v1/credits/purchases",
     {},
     {
-      read: ({ purchases, next_after }) => ({ rows: purchases, next: next_after }),
+      rowsOf: ({ purchases }) => purchases,
       every: EVERY_MS,
     },
   );

@@ -36,7 +36,7 @@ export function Deliveries({ id }: { id: string }) {
         name="Deliveries"
         call="GET /v1/webhooks/{id}/deliveries"
         filling={{ path: { id }, query: isKnown ? { state } : {} }}
-        read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
+        rowsOf={({ deliveries }) => deliveries}
         every={5000}
         height={240}
         columns={mayResend ? [...DELIVERY_COLUMNS, verbs(id)] : DELIVERY_COLUMNS}

@@ -55,10 +55,7 @@ export function EndUsers() {
           name="End users"
           call="GET /v1/users"
           cursor="offset"
-          read={({ users, total, limit, offset }) => ({
-            rows: users,
-            next: offset + limit < total ? offset + limit : null,
-          })}
+          rowsOf={({ users }) => users}
           every={15_000}
           columns={columnsOf(blockNow, senior ? "active" : "")}
           open={(user) => goTo(["end-users", user.external_id], query)}

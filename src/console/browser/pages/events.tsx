@@ -52,7 +52,7 @@ function EventList() {
         name="Events"
         call="GET /v1/events"
         filling={{ query: chosen }}
-        read={({ events, next_after }) => ({ rows: events, next: next_after })}
+        rowsOf={({ events }) => events}
         every={10_000}
         columns={columnsOf(nameOf)}
         open={setOpened}

@@ -45,7 +45,7 @@ export function OrganizationPayments({ id }: { id: string }) {
         call="GET /admin/v1/orgs/{id}/purchases"
         filling={{ path: { id } }}
         every={EVERY_MS}
-        read={({ purchases, next_after }) => ({ rows: purchases, next: next_after })}
+        rowsOf={({ purchases }) => purchases}
         height={108}
         columns={OPERATOR_PURCHASE_COLUMNS}
         open={setOpened}

@@ -125,7 +125,7 @@ function Payments({ id }: { id: string }) {
       name="Payments"
       call="GET /admin/v1/orgs/{id}/credits"
       filling={{ path: { id } }}
-      read={({ credits, next_after }) => ({ rows: credits, next: next_after })}
+      rowsOf={({ credits }) => credits}
       height={200}
       columns={PAYMENTS}
       empty="No payments yet."

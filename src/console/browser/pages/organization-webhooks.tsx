@@ -71,7 +71,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
       name="Deliveries"
       call="GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries"
       filling={{ path: { id, webhook_id: webhookId } }}
-      read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
+      rowsOf={({ deliveries }) => deliveries}
       limit={10}
       height={200}
       columns={DELIVERY_COLUMNS}

@@ -47,10 +47,7 @@ export function Organizations() {
           },
         }}
         cursor="offset"
-        read={({ organizations, total, limit, offset }) => ({
-          rows: organizations,
-          next: offset + limit < total ? offset + limit : null,
-        })}
+        rowsOf={({ organizations }) => organizations}
         every={60_000}
         columns={COLUMNS}
         open={(one) => goTo(["organizations", one.id], query)}

@@ -40,7 +40,7 @@ export function Payments() {
           },
         }}
         every={10_000}
-        read={({ purchases, next_after }) => ({ rows: purchases, next: next_after })}
+        rowsOf={({ purchases }) => purchases}
         columns={COLUMNS}
         open={(one) => goTo(["payments", one.organization.id, one.id], query)}
         names={NAMES}

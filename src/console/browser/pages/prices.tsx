@@ -215,7 +215,7 @@ export function PriceTable({ list }: { list?: string }) {
         name="Prices"
         call="GET /admin/v1/prices"
         filling={{ query: list === undefined ? {} : { list } }}
-        read={({ prices, next_after }) => ({ rows: prices, next: next_after ?? null })}
+        rowsOf={({ prices }) => prices}
         height={240}
         columns={[...COLUMNS, status, ...(mayRemove ? [verbs] : [])]}
         empty="No prices here: list prices plus the region's markup apply."

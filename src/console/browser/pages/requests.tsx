@@ -56,7 +56,7 @@ export function Requests() {
     "GET /v1/generations",
     { query: chosen },
     {
-      read: ({ generations, next_after }) => ({ rows: generations, next: next_after ?? null }),
+      rowsOf: ({ generations }) => generations,
       isFiltered,
       every: 5000,
     },

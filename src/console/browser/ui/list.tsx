@@ -10,21 +10,19 @@ import { buildUrl } from "../api/client.ts";
 import { latestOf, readWithoutCache, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 
-type Props<C extends ApiGetCall, T> = {
+type Paging<C extends ApiGetCall, T> = {
+  readonly rowsOf: (answer: Calls[C]["answer"]) => readonly T[];
+  /** The query parameter for the next page. */
+  readonly cursor?: "after" | "offset";
+  readonly limit?: number;
+  readonly every?: number;
+};
+type Props<C extends ApiGetCall, T> = Paging<C, T> & {
   readonly name: string;
   readonly call: C;
   readonly filling?: ApiCallParameters<C>;
-  /** Returns a response's rows, and the next page's cursor. */
-  readonly read: (answer: Calls[C]["answer"]) => {
-    readonly rows: readonly T[];
-    readonly next: string | number | null;
-  };
-  readonly cursor?: string;
-  readonly limit?: number;
-  readonly every?: number;
   readonly height?: number;
   readonly columns: readonly Column<T>[];
-  readonly keyOf?: (row: T) => string;
   readonly open?: (row: T) => void;
   /** The filter bar, and its fields' names in the address. */
   readonly filters?: ComponentChildren;
@@ -33,32 +31,19 @@ type Props<C extends ApiGetCall, T> = {
   readonly children?: (rows: readonly T[]) => ComponentChildren;
 };
 
-export function List<C extends ApiGetCall, T extends { readonly id: string }>({
-  call,
-  filling = {},
-  read,
-  cursor = "after",
-  limit = 50,
-  every = 0,
-  height = 480,
-  keyOf = ({ id }) => id,
-  filters,
-  names = [],
-  empty,
-  children,
-  ...table
-}: Props<C, T>) {
+export function List<C extends ApiGetCall, T extends { readonly id: string }>(props: Props<C, T>) {
+  const { call, filling = {}, height = 480, filters, names = [], empty, children } = props;
   const [query] = useQuery();
   const isFiltered = names.some((name) => query[name] !== undefined);
-  const { page, rows, pager } = usePages(call, filling, { cursor, read, limit, every, isFiltered });
+  const { page, rows, pager } = usePages(call, filling, { ...props, isFiltered });
   return (
     <>
       <ReadResult read={page} height={height}>
         {() => (
           <Table
-            {...table}
+            {...props}
             rows={rows}
-            keyOf={keyOf}
+            keyOf={({ id }) => id}
             pager={pager}
             filters={
               filters && (
@@ -77,9 +62,6 @@ export function List<C extends ApiGetCall, T extends { readonly id: string }>({
   );
 }
 
-type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
-
-const LIMIT = 50;
 const RATE_LIMIT_WAIT_MS = 2000;
 
 /**
@@ -96,27 +78,33 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
+type PageEnd = {
+  readonly next_after?: string | number | null;
+  readonly total?: number;
+  readonly limit?: number;
+  readonly offset?: number;
+};
+
 export function usePages<C extends ApiGetCall, T>(
   name: C,
   filling: ApiCallParameters<C>,
   {
-    read,
+    rowsOf,
     cursor = "after",
-    limit = LIMIT,
+    limit = 50,
     isFiltered = false,
     every = 0,
-  }: {
-    readonly cursor?: string;
-    readonly read: (answer: Calls[C]["answer"]) => PageOf<T>;
-    readonly limit?: number;
-    readonly isFiltered?: boolean;
-    readonly every?: number;
-  },
+  }: Paging<C, T> & { readonly isFiltered?: boolean },
 ): {
   readonly page: Read<Calls[C]["answer"]>;
   readonly rows: readonly T[];
   readonly pager: Pager<T>;
 } {
+  const nextOf = (answered: unknown): string | number | null => {
+    const { next_after, total = 0, limit: size = 0, offset = 0 } = answered as PageEnd;
+    if (cursor === "after") return next_after ?? null;
+    return offset + size < total ? offset + size : null;
+  };
   const [cursors, setCursors] = useCursors(buildUrl(name, filling));
   const at = (after: string | number | undefined, pageSize: number): ApiCallParameters<C> => ({
     ...filling,
@@ -124,7 +112,8 @@ export function usePages<C extends ApiGetCall, T>(
   });
   const page = useRead(name, at(cursors.at(-1), limit), { every });
   const answer = latestOf(page);
-  const { rows, next } = answer === undefined ? { rows: [], next: null } : read(answer);
+  const rows = answer === undefined ? [] : rowsOf(answer);
+  const next = answer === undefined ? null : nextOf(answer);
   const from = cursors.length * limit;
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {
@@ -135,10 +124,9 @@ export function usePages<C extends ApiGetCall, T>(
         continue;
       }
       if (!outcome.ok) throw new Error(outcome.failure.message);
-      const part = read(outcome.value);
-      yield part.rows;
-      more = part.next !== null;
-      after = part.next ?? undefined;
+      yield rowsOf(outcome.value);
+      after = nextOf(outcome.value) ?? undefined;
+      more = after !== undefined;
     }
   }
   return {
