@@ -23,7 +23,7 @@ import {
   Checkbox,
   Notice,
 } from "../ui/basics.tsx";
-import { Field, Input } from "../ui/dialog.tsx";
+import { Field, Input, Select } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
 const DEFAULT_REQUEST = {
@@ -117,18 +117,13 @@ function RequestForm({ models, model, busy, body, onAsk, onStop }: RequestFormPr
         if (typeof body !== "string") onAsk(body);
       }}
     >
-      <Field label="Model" hint={model ? describeModelPrices(model) : ""}>
-        <select
-          value={model?.id}
-          onChange={(event) => update({ model: event.currentTarget.value })}
-        >
-          {models.map(({ id }) => (
-            <option key={id} value={id}>
-              {id}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <Select
+        label="Model"
+        hint={model ? describeModelPrices(model) : ""}
+        value={model?.id ?? ""}
+        options={models.map(({ id }) => [id, id])}
+        onPick={(id) => update({ model: id })}
+      />
       <Inputs asked={asked} onChange={(next) => typed.set(next)} />
       {typeof body === "string" && <p class="bad-text">■ {body}</p>}
       <div class="actions end">

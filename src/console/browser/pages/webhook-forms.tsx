@@ -6,7 +6,7 @@ import type { WebhookEventType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
 import { DAY_MS, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
-import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
+import { Dialog, FormDialog, Input, MOMENT, Select, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Checkbox } from "../ui/basics.tsx";
@@ -21,10 +21,9 @@ type Receiver = Readonly<
 type WebhookFields = Pick<Webhook, "url" | "types" | "format"> & {
   readonly receiver?: Receiver | null;
 };
-type Format = Webhook["format"];
 
-const FORMATS: readonly (readonly [Format, string])[] = [
-  [null, "Signed JSON"],
+const FORMATS: readonly (readonly [NonNullable<Webhook["format"]> | "", string])[] = [
+  ["", "Signed JSON"],
   ["slack", "Slack message"],
   ["stripe_meter_events", "Usage for Stripe meters"],
   ["openmeter", "Usage for OpenMeter"],
@@ -114,20 +113,13 @@ function useWebhookFields(before: WebhookFields): {
           value={url}
           onText={setUrl}
         />
-        <Field label="Format" param="format">
-          <select
-            value={format ?? ""}
-            onChange={({ currentTarget: { value } }) =>
-              setFormat(FORMATS.find(([name]) => name === value)?.[0] ?? null)
-            }
-          >
-            {FORMATS.map(([name, text]) => (
-              <option key={text} value={name ?? ""}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <Select
+          label="Format"
+          param="format"
+          value={format ?? ""}
+          options={FORMATS}
+          onPick={(name) => setFormat(name || null)}
+        />
         {isUsage &&
           names.map(([name, label, hint]) => (
             <Input

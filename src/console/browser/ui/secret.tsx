@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { goTo } from "../state/route.ts";
 import { connectKey } from "../state/session.ts";
 import { CodeBlock, CopyButton, Button, Notice } from "./basics.tsx";
-import { Dialog, Field } from "./dialog.tsx";
+import { Dialog, Select } from "./dialog.tsx";
 
 type Props = {
   readonly title: string;
@@ -88,14 +88,12 @@ const OVERLAPS = [
 type OverlapFieldProps = { overlap: number; onChange: (seconds: number) => void };
 export function OverlapField({ overlap, onChange }: OverlapFieldProps) {
   return (
-    <Field label="The current secret expires" param="overlap_seconds">
-      <select value={overlap} onChange={(event) => onChange(Number(event.currentTarget.value))}>
-        {OVERLAPS.map(([seconds, text]) => (
-          <option key={seconds} value={seconds}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <Select
+      label="The current secret expires"
+      param="overlap_seconds"
+      value={String(overlap)}
+      options={OVERLAPS.map(([seconds, text]) => [String(seconds), text])}
+      onPick={(seconds) => onChange(Number(seconds))}
+    />
   );
 }
