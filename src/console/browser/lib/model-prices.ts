@@ -2,28 +2,7 @@ import type { Model } from "../api/types.ts";
 import { formatCharge } from "./money.ts";
 
 /** Prices as texts, in dollars per token or unit. */
-type Pricing = {
-  readonly prompt: string;
-  readonly completion: string;
-  readonly input_cache_read: string;
-  readonly input_cache_write: string;
-  readonly [unit: string]: string;
-};
-
-export type ListedModel = {
-  readonly id: string;
-  readonly kind: Model["kind"];
-  readonly owned_by: string;
-  readonly context_length: number;
-  readonly max_output_tokens: number | null;
-  readonly input_modalities: readonly string[];
-  readonly pricing: Pricing;
-  readonly next_price: (Pricing & { readonly from: string }) | null;
-  readonly providers: readonly string[];
-  readonly status: Model["status"];
-  readonly alias_of?: string;
-  readonly aliases?: readonly string[];
-};
+type Pricing = Model["pricing"];
 
 function perMillion(dollars: string): string {
   return formatCharge(Math.round(Number(dollars) * 1e12));
@@ -53,7 +32,7 @@ export function outputAndUnitPrices(pricing: Pricing, label?: string): string {
 }
 
 /** Returns a model's next price and its date as text, or "". */
-export function nextPrice({ next_price: next }: ListedModel): string {
+export function nextPrice({ next_price: next }: Model): string {
   if (next === null) return "";
   const input = tokenPrice(next, next.prompt, " in, ");
   return `${next.from.slice(0, 10)}: ${input}${outputAndUnitPrices(next, " out")}`;
@@ -63,7 +42,7 @@ export function nextPrice({ next_price: next }: ListedModel): string {
 export function describeModelPrices({
   alias_of,
   pricing,
-}: Pick<ListedModel, "alias_of" | "pricing">): string {
+}: Pick<Model, "alias_of" | "pricing">): string {
   const output = tokenPrice(pricing, pricing.completion, " out");
   const tokens = [tokenPrice(pricing, pricing.prompt, " in"), output].filter(Boolean).join(", ");
   const price = [tokens && `${tokens} per million tokens`, ...unitPrices(pricing)];

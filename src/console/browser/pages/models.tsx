@@ -8,7 +8,6 @@ import {
   tokenPrice,
   describeModelPrices,
 } from "../lib/model-prices.ts";
-import type { ListedModel } from "../lib/model-prices.ts";
 import { latestOf, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { canReadOrganizationUsage, canMakeCall, useSession } from "../state/session.ts";
@@ -26,7 +25,7 @@ import {
   tokenColumn,
 } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import type { ModelEndpoints } from "../api/types.ts";
+import type { Model, ModelEndpoints } from "../api/types.ts";
 import { Dialog } from "../ui/dialog.tsx";
 
 type Used = { readonly micros: number; readonly ttft: number | null };
@@ -55,7 +54,7 @@ export function Models() {
               linksColumn({ mayTry: canMakeCall(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
             rows={data}
-            keyOf={({ id }: ListedModel) => id}
+            keyOf={({ id }: Model) => id}
             empty={
               <Empty text="This region has no models. Its operator must configure a provider or enable the sandbox." />
             }
@@ -89,9 +88,9 @@ function millionOf(dollars: string | undefined): string | null {
 function priceColumn(
   id: string,
   title: string,
-  of: (model: ListedModel) => string,
-  show = (model: ListedModel): ComponentChildren => tokenPrice(model.pricing, of(model)),
-): Column<ListedModel> {
+  of: (model: Model) => string,
+  show = (model: Model): ComponentChildren => tokenPrice(model.pricing, of(model)),
+): Column<Model> {
   return {
     id,
     title,
@@ -103,7 +102,7 @@ function priceColumn(
   };
 }
 
-function spendColumns(used: (id: string) => Used | undefined): readonly Column<ListedModel>[] {
+function spendColumns(used: (id: string) => Used | undefined): readonly Column<Model>[] {
   return [
     moneyColumn("spend", "Spend, 30 days", ({ id }) => used(id)?.micros ?? null, {
       wide: true,
@@ -120,7 +119,7 @@ const statusBadge = (status: keyof typeof TONES): ComponentChildren => (
   <Badge tone={TONES[status]}>{status}</Badge>
 );
 const TONES = { operational: "good", degraded: "warn", unavailable: "bad" } as const;
-const NAMES: readonly Column<ListedModel>[] = [
+const NAMES: readonly Column<Model>[] = [
   column("id", "Model", ({ id }) => id, {
     csv: [["model", ({ id }) => id]],
     cell: (model) => (
@@ -171,7 +170,7 @@ const NAMES: readonly Column<ListedModel>[] = [
 ];
 
 /** The first column that hides, because most models have no next price. */
-const NEXT_PRICE: Column<ListedModel> = column(
+const NEXT_PRICE: Column<Model> = column(
   "next",
   "Next price",
   ({ next_price: next }) => next?.from ?? null,
@@ -186,7 +185,7 @@ const NEXT_PRICE: Column<ListedModel> = column(
   },
 );
 
-function providersColumn(open: (id: string) => void): Column<ListedModel> {
+function providersColumn(open: (id: string) => void): Column<Model> {
   return column("providers", "Providers", ({ providers }) => providers.join(", "), {
     wide: true,
     cell: ({ id, providers }) => (
@@ -200,10 +199,7 @@ function providersColumn(open: (id: string) => void): Column<ListedModel> {
   });
 }
 
-function linksColumn({
-  mayTry,
-  mayLimit,
-}: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
+function linksColumn({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<Model> {
   return column("do", "Actions", () => null, {
     csv: [],
     cell: ({ id, kind }) => (

@@ -2,7 +2,7 @@ import { latestOf, useModels } from "../state/reads.ts";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
-import type { Generation } from "../api/types.ts";
+import type { Generation, Model } from "../api/types.ts";
 import { streamCompletion } from "../api/stream.ts";
 import { formatCount, formatCharge } from "../lib/money.ts";
 import { codeExamplesOf } from "../lib/copies.ts";
@@ -10,7 +10,6 @@ import { formatDuration } from "../lib/time.ts";
 import { createCell, useCell } from "../state/cell.ts";
 import { waitForFinalBill, loadNewestRequests } from "../state/bill.ts";
 import { describeModelPrices } from "../lib/model-prices.ts";
-import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { hasLimitedKey, isViewingCustomer, session, useSession } from "../state/session.ts";
 import {
@@ -100,8 +99,8 @@ function Requesting() {
 }
 
 type RequestFormProps = {
-  models: readonly ListedModel[];
-  model: ListedModel | undefined;
+  models: readonly Model[];
+  model: Model | undefined;
   busy: boolean;
   body: object | string;
   onAsk: (body: object) => void;
@@ -197,7 +196,7 @@ function bodyOf(
 
 /** Returns the maximum cost in micro-credits: one token per byte, and the full output cap. */
 function maxCostMicros(
-  { pricing, max_output_tokens: most }: ListedModel,
+  { pricing, max_output_tokens: most }: Model,
   { system, text, tools, cap }: PlaygroundRequest,
 ) {
   const input = new TextEncoder().encode(system + text + tools).length + 50;

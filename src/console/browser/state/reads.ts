@@ -7,8 +7,7 @@ import type {
   CallOutcome,
   ApiGetCall,
 } from "../api/client.ts";
-import type { Calls } from "../api/types.ts";
-import type { ListedModel } from "../lib/model-prices.ts";
+import type { Calls, Models } from "../api/types.ts";
 import { askToConfirm, pendingConfirmation, callWithConfirmation } from "./confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./connection.ts";
 import { endSession, describeSessionEnd, session } from "./session.ts";
@@ -173,10 +172,9 @@ function refreshIfDue(entry: CacheEntry, every: number): void {
   if (isDue && !document.hidden) void refresh(entry);
 }
 
-export function useModels(isEnabled = true): Read<{ readonly data: readonly ListedModel[] }> {
-  return useRead(isEnabled ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
-    readonly data: readonly ListedModel[];
-  }>;
+export function useModels(isEnabled = true) {
+  const name = isEnabled ? "GET /v1/models" : null;
+  return useRead(name, {}, { every: 30_000 }) as Read<Models>;
 }
 
 export function reloadApiPaths(paths: readonly string[]): void {

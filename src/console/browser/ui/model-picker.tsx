@@ -1,7 +1,7 @@
 import { latestOf, useModels } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
 import { describeModelPrices } from "../lib/model-prices.ts";
-import type { ListedModel } from "../lib/model-prices.ts";
+import type { Model } from "../api/types.ts";
 import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
 
@@ -15,7 +15,7 @@ export function useModelOptions({
   return authors ? [...authorsOf(models), ...own] : own;
 }
 
-function authorsOf(models: readonly ListedModel[]): ModelOption[] {
+function authorsOf(models: readonly Model[]): ModelOption[] {
   const named = models.filter(({ id, alias_of }) => alias_of === undefined && id.includes("/"));
   const groups = Map.groupBy(named, ({ id }) => id.slice(0, id.indexOf("/")));
   return [...groups].map(([author, all]): ModelOption => {
