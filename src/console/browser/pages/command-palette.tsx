@@ -19,7 +19,7 @@ import {
   useSession,
   viewAs,
 } from "../state/session.ts";
-import { useSpendByGroup } from "../state/spend.ts";
+import { useSpend } from "../state/spend.ts";
 import { useNow } from "../state/cell.ts";
 import { Facts } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -173,7 +173,7 @@ function useKeyResults(
   const isRead = answer !== undefined;
   const keys = answer?.keys ?? [];
   const range = { from: utcDay(now - DAY_MS), to: utcDay(now) };
-  const shares = latestOf(useSpendByGroup(senior && isSecret ? "key" : null, range));
+  const shares = latestOf(useSpend(senior && isSecret ? "key" : null, range));
   if (text === "") return [[], isRead];
   const low = text.toLowerCase();
   if (!isSecret) {

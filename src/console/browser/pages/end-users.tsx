@@ -19,7 +19,7 @@ import type { ComponentChildren } from "preact";
 import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
 import type { UsageGroupSum } from "../lib/spend.ts";
 import { roundRangeToDays, readRange } from "../lib/range.ts";
-import { useSpendByGroup } from "../state/spend.ts";
+import { useSpend } from "../state/spend.ts";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.tsx";
 
@@ -316,7 +316,7 @@ function Period() {
 function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
   const range = roundRangeToDays(readRange({ range: period }, useNow()));
-  const read = useSpendByGroup("user", range);
+  const read = useSpend("user", range);
   const mayCap = useCanMakeCall()("PATCH /v1/users/{external_id}");
   return (
     <ReadResult read={read} height={480}>

@@ -9,7 +9,7 @@ import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { canReadOrganizationUsage, useCanMakeCall, useSession } from "../state/session.ts";
-import { useSpendByGroup } from "../state/spend.ts";
+import { useSpend } from "../state/spend.ts";
 import { UsageBar, Facts, Money, Time, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Budgets } from "../ui/budgets.tsx";
@@ -66,7 +66,7 @@ function useRecentUse(id: string): { requests: number; micros: number } | undefi
   const now = useNow();
   const senior = canReadOrganizationUsage(useSession());
   const range = { from: utcDay(now - DAY_MS), to: utcDay(now) };
-  const shares = latestOf(useSpendByGroup(senior ? "key" : null, range));
+  const shares = latestOf(useSpend(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumMetric(rows, "requests"), micros: sumMetric(rows, "cost_micro") };
 }

@@ -11,7 +11,7 @@ import {
 import { latestOf, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { canReadOrganizationUsage, canMakeCall, useSession } from "../state/session.ts";
-import { useSpendByGroup } from "../state/spend.ts";
+import { useSpend } from "../state/spend.ts";
 import { Badge, CopyButton, PageHead, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -70,7 +70,7 @@ function useModelUsage(): (id: string) => Used | undefined {
   const senior = canReadOrganizationUsage(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY_MS), to: utcDay(now) };
-  const spend = latestOf(useSpendByGroup(senior ? "model" : null, range))?.rows ?? [];
+  const spend = latestOf(useSpend(senior ? "model" : null, range))?.rows ?? [];
   const query = { ...range, group_by: "model", with: "latency" } as const;
   const times = latestOf(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
   const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));

@@ -10,7 +10,7 @@ import { latestOf, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { canReadOrganizationUsage, useSession, useCanMakeCall } from "../state/session.ts";
-import { useKeyNames, useSpendByGroup, useDailySpend } from "../state/spend.ts";
+import { useKeyNames, useSpend } from "../state/spend.ts";
 import type { UsageRange, SpendGrouping } from "../state/spend.ts";
 import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -40,7 +40,7 @@ function Spending() {
   const now = useNow();
   const today = utcDay(now);
   // The period starts on the first of last month, so that one read covers all sums of the page.
-  const read = useDailySpend("model", { from: monthStart(today, 1), to: today });
+  const read = useSpend("day,model", { from: monthStart(today, 1), to: today });
   const sums = latestOf(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const left = latestOf(balance);
@@ -183,7 +183,7 @@ type Ranked = {
 };
 
 function TopByGroup({ range, ...ranked }: Ranked & { range: UsageRange }) {
-  return <TopPanel {...ranked} read={useSpendByGroup(ranked.by, range)} from={range.from} />;
+  return <TopPanel {...ranked} read={useSpend(ranked.by, range)} from={range.from} />;
 }
 
 function TopPanel({

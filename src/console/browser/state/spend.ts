@@ -15,7 +15,7 @@ type Rows = {
   readonly isCut: boolean;
 };
 
-type GroupBy = SpendGrouping | "day" | `day,${SpendGrouping}`;
+type GroupBy = SpendGrouping | `day,${SpendGrouping}`;
 
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
@@ -23,24 +23,16 @@ const EVERY_MS = 30_000;
 /** Maximum rows of an automatically refreshed response. */
 const REFRESHED_ROWS_MAX = 10_000;
 
-export function useDailySpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
-  return useSums(by === null ? null : `day,${by}`, range);
-}
-
-export function useSpendByGroup(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
-  return useSums(by, range);
-}
-
-function useSums(group_by: GroupBy | null, { from, to }: UsageRange): Read<Rows> {
-  const query = { from, to, group_by: group_by ?? "day" } as const;
-  const url = group_by === null ? null : buildUrl(CALL, { query });
+/** Returns spend by `group_by`. Null reads nothing. */
+export function useSpend(group_by: GroupBy | null, { from, to }: UsageRange): Read<Rows> {
+  const query = { from, to, group_by: group_by ?? "model" } as const;
   const [every, setEvery] = useState(EVERY_MS);
   const load = async (): Promise<CallOutcome<Rows>> => {
     const outcome = await readAllSums(query);
     if (outcome.ok && outcome.value.rows.length > REFRESHED_ROWS_MAX) setEvery(0);
     return outcome;
   };
-  return useCustomRead(url, load, { every });
+  return useCustomRead(group_by === null ? null : buildUrl(CALL, { query }), load, { every });
 }
 
 type TagSplit = `tag:${string}`;
@@ -62,14 +54,8 @@ export type UsageGroupingPair =
   | "model,member"
   | "provider,member"
   | "user,member";
-export type UsageFilter = {
-  readonly model?: string;
-  readonly provider?: string;
-  readonly key_id?: string;
-  readonly external_id?: string;
-  readonly member_id?: string;
-  readonly tag?: string;
-};
+type FilterName = "model" | "provider" | "key_id" | "external_id" | "member_id" | "tag";
+export type UsageFilter = { readonly [name in FilterName]?: string };
 type ActivitySumsQuery = UsageRange &
   UsageFilter & {
     readonly group_by:
@@ -87,20 +73,11 @@ export function useActivitySums(query: ActivitySumsQuery | null): Read<UsageRepo
   const url =
     query &&
     `${buildUrl(CALL, { query: { ...query, group_by: query.group_by as "day" } })}&activity`;
-  const load = async (): Promise<CallOutcome<UsageReportRows>> => {
-    const outcome = await readAllSums(query ?? { from: "", to: "", group_by: "model" });
-    return outcome;
-  };
+  const load = () => readAllSums(query ?? { from: "", to: "", group_by: "model" });
   return useCustomRead(url, load, { every: EVERY_MS });
 }
 
-async function readAllSums(
-  query: UsageRange &
-    UsageFilter & {
-      readonly group_by: GroupBy | ActivitySumsQuery["group_by"];
-      readonly with?: "latency";
-    },
-): Promise<CallOutcome<UsageReportRows>> {
+async function readAllSums(query: ActivitySumsQuery): Promise<CallOutcome<UsageReportRows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   let completeFrom: string | null = null;
