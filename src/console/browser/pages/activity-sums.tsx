@@ -18,7 +18,7 @@ import {
   SPEND_COLUMN,
   shareColumn,
 } from "../ui/spend-columns.tsx";
-import { Table, usd, column, tokenColumn } from "../ui/table.tsx";
+import { Table, actionsColumn, usd, column, tokenColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 export function changeText(now: number, before: number): string {
@@ -107,9 +107,11 @@ function limitColumn(
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = LIMIT_LINKS[by];
   if (!may(call, false)) return []; // the rows include other members' objects
-  const cell = ({ group }: UsageGroupSum) =>
-    group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
-  return [{ id: "verbs", title: "Actions", wide: true, value: () => null, csv: [], cell }];
+  const actions = actionsColumn(
+    ({ group }: UsageGroupSum) =>
+      group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>,
+  );
+  return [{ ...actions, wide: true }];
 }
 
 const LIMIT_LINKS = {

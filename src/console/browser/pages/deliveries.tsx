@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import type { Delivery, DeliveryDetail } from "../api/types.ts";
-import { formatDuration } from "../lib/time.ts";
 import { countText } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
@@ -10,7 +9,7 @@ import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { DELIVERY_COLUMNS, DeliveryState, NextTry, responseStatusText } from "../ui/webhooks.tsx";
-import { Grid, column, timeColumn } from "../ui/table.tsx";
+import { Grid, actionsColumn, column, durationColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";
@@ -21,6 +20,7 @@ export function Deliveries({ id }: { id: string }) {
   const { state } = query;
   const isKnown = state === "failed" || state === "pending";
   const mayResend = useCanMakeCall()(RESEND);
+  const verbs = actionsColumn((delivery: Delivery) => <ResendOne id={id} delivery={delivery} />);
   return (
     <Panel title="Deliveries">
       <Tabs
@@ -39,7 +39,7 @@ export function Deliveries({ id }: { id: string }) {
         rowsOf={({ deliveries }) => deliveries}
         every={5000}
         height={240}
-        columns={mayResend ? [...DELIVERY_COLUMNS, verbs(id)] : DELIVERY_COLUMNS}
+        columns={mayResend ? [...DELIVERY_COLUMNS, verbs] : DELIVERY_COLUMNS}
         open={setOpened}
         names={isKnown ? ["state"] : []}
         empty="Nothing has been sent yet. The next event appears here. Test events don't."
@@ -80,13 +80,6 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
       {failure && <FailureNotice failure={failure} />}
     </p>
   );
-}
-
-function verbs(id: string): Column<Delivery> {
-  return column("do", "Actions", () => null, {
-    csv: [],
-    cell: (delivery) => <ResendOne id={id} delivery={delivery} />,
-  });
 }
 
 function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
@@ -148,10 +141,7 @@ const ATTEMPTS: readonly Column<Attempt>[] = [
     wide: true,
     cell: ({ answer }) => (answer ? <code title={answer}>{answer.slice(0, SHOWN_MAX)}</code> : ""),
   }),
-  column("ms", "Duration", ({ duration_ms }) => duration_ms, {
-    align: "right",
-    cell: ({ duration_ms: ms }) => (ms === null ? "" : formatDuration(ms)),
-  }),
+  durationColumn("ms", "Duration", ({ duration_ms }) => duration_ms),
 ];
 const SHOWN_MAX = 40;
 

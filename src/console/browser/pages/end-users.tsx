@@ -13,7 +13,7 @@ import { useNow } from "../state/cell.ts";
 import { Confirm, Dialog, FormDialog, useNumbers, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { ReadResult, Empty } from "../ui/states.tsx";
-import { column, timeColumn, Table } from "../ui/table.tsx";
+import { actionsColumn, column, timeColumn, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
 import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
@@ -344,14 +344,7 @@ function spendColumnsOf(total: number, mayCap: boolean): readonly Column<UsageGr
     SPEND_COLUMN,
     shareColumn(total),
     { ...REQUESTS_COLUMN, wide: false },
-    ...(mayCap
-      ? [
-          column("do", "Actions", () => null, {
-            csv: [],
-            cell: (row: UsageGroupSum) => <SetQuota {...row} />,
-          }),
-        ]
-      : []),
+    ...(mayCap ? [actionsColumn((row: UsageGroupSum) => <SetQuota {...row} />)] : []),
   ];
 }
 

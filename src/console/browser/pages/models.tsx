@@ -19,6 +19,7 @@ import {
   Table,
   usd,
   Grid,
+  actionsColumn,
   column,
   durationColumn,
   moneyColumn,
@@ -200,19 +201,16 @@ function providersColumn(open: (id: string) => void): Column<Model> {
 }
 
 function linksColumn({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<Model> {
-  return column("do", "Actions", () => null, {
-    csv: [],
-    cell: ({ id, kind }) => (
-      <>
-        {mayTry && kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
-        {mayLimit && (
-          <a href={hrefOf(["keys"], { make: "1", models: id })} title={`A key for ${id} alone`}>
-            Create key
-          </a>
-        )}
-      </>
-    ),
-  });
+  return actionsColumn(({ id, kind }) => (
+    <>
+      {mayTry && kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
+      {mayLimit && (
+        <a href={hrefOf(["keys"], { make: "1", models: id })} title={`A key for ${id} alone`}>
+          Create key
+        </a>
+      )}
+    </>
+  ));
 }
 
 const ENDPOINTS_CALL = "GET /v1/models/{id}/endpoints";

@@ -7,7 +7,7 @@ import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, Dialog, FormDialog, Input, useTyped, RoleField } from "../ui/dialog.tsx";
 import type { Role } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Grid, Table, column, timeColumn } from "../ui/table.tsx";
+import { Grid, Table, actionsColumn, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
@@ -115,12 +115,10 @@ function Domains({ id }: OrganizationProps) {
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
     ...DOMAINS,
-    column("do", "Actions", () => null, {
-      cell: (one) =>
-        mayApprove && one.proven_at !== null && !one.approved ? (
-          <Approve id={id} domain={one.domain} />
-        ) : null,
-    }),
+    actionsColumn(
+      ({ domain, proven_at, approved }) =>
+        mayApprove && proven_at !== null && !approved && <Approve id={id} domain={domain} />,
+    ),
   ];
   return (
     <Panel

@@ -8,7 +8,7 @@ import { Badge, Panel } from "../ui/basics.tsx";
 import { COUNT_FIELD, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Grid, column, timeColumn, verbsColumn } from "../ui/table.tsx";
+import { Grid, column, timeColumn, verbColumns } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
@@ -60,16 +60,15 @@ type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey
 
 export function OrganizationKeys() {
   const may = useCanMakeCall();
-  const verbs = VERBS.filter(([, , call]) => may(call));
   const [, id = ""] = usePathSegments();
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
   const close = (): void => setDoing(null);
   const columns: readonly Column<MemberKey>[] = [
     ...KEYS,
-    verbsColumn(
-      verbs,
-      (what, key) => setDoing({ what, key }),
+    ...verbColumns(
+      VERBS.filter(([, , call]) => may(call)),
+      (what, key: MemberKey) => setDoing({ what, key }),
       ({ revoked }) => !revoked,
     ),
   ];
@@ -81,14 +80,7 @@ export function OrganizationKeys() {
   return (
     <Panel title="Keys">
       <ReadResult read={read} height={108}>
-        {({ keys }) => (
-          <Grid
-            name="Keys"
-            columns={verbs.length > 0 ? columns : KEYS}
-            rows={keys}
-            keyOf={(key) => key.id}
-          />
-        )}
+        {({ keys }) => <Grid name="Keys" columns={columns} rows={keys} keyOf={(key) => key.id} />}
       </ReadResult>
       {dialogProps && doing.what === "change" && <ChangeKey {...dialogProps} />}
       {dialogProps && doing.what === "rotate" && <Rotate {...dialogProps} />}

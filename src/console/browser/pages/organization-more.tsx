@@ -11,7 +11,7 @@ import { useNow } from "../state/cell.ts";
 import { COUNT_FIELD, FormDialog, useTyped, Confirm, Input, RoleField } from "../ui/dialog.tsx";
 import type { Role } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Grid, column, countColumn, moneyColumn, timeColumn, verbsColumn } from "../ui/table.tsx";
+import { Grid, column, countColumn, moneyColumn, timeColumn, verbColumns } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
@@ -167,13 +167,15 @@ const VERBS = [
 
 export function Members({ id }: { id: string }) {
   const may = useCanMakeCall();
-  const verbs = VERBS.filter(([, , call]) => may(call));
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id } });
   const close = (): void => setDoing(null);
   const columns: readonly Column<Member>[] = [
     ...MEMBERS,
-    verbsColumn(verbs, (what, member) => setDoing({ what, member })),
+    ...verbColumns(
+      VERBS.filter(([, , call]) => may(call)),
+      (what, member: Member) => setDoing({ what, member }),
+    ),
   ];
   return (
     <Panel
@@ -186,12 +188,7 @@ export function Members({ id }: { id: string }) {
     >
       <ReadResult read={read} height={108}>
         {({ members }) => (
-          <Grid
-            name="Members"
-            columns={verbs.length > 0 ? columns : MEMBERS}
-            rows={members}
-            keyOf={(member) => member.id}
-          />
+          <Grid name="Members" columns={columns} rows={members} keyOf={({ id: one }) => one} />
         )}
       </ReadResult>
       {doing?.what === "add" && <AddMember id={id} onClose={close} />}

@@ -10,7 +10,7 @@ import { PageHead, Money, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Confirm, DOLLARS, FormDialog, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { Grid, column, moneyColumn, timeColumn, verbsColumn } from "../ui/table.tsx";
+import { Grid, column, moneyColumn, timeColumn, verbColumns } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { CallOutcome } from "../api/client.ts";
 import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
@@ -208,7 +208,7 @@ export function PriceTable({ list }: { list?: string }) {
         <span class="muted">in force</span>
       ),
   });
-  const verbs = verbsColumn(REMOVE, (_, row: PriceRow) => setRemoved(row), isScheduled);
+  const verbs = mayRemove ? REMOVE : [];
   return (
     <>
       <List
@@ -217,7 +217,11 @@ export function PriceTable({ list }: { list?: string }) {
         filling={{ query: list === undefined ? {} : { list } }}
         rowsOf={({ prices }) => prices}
         height={240}
-        columns={[...COLUMNS, status, ...(mayRemove ? [verbs] : [])]}
+        columns={[
+          ...COLUMNS,
+          status,
+          ...verbColumns(verbs, (_, row) => setRemoved(row), isScheduled),
+        ]}
         empty="No prices here: list prices plus the region's markup apply."
       />
       {removed && <Remove row={removed} onClose={() => setRemoved(null)} />}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { endSession, isViewingCustomer, canMakeCall, useSession } from "../state/session.ts";
-import { Badge, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
+import { Badge, PageHead, Panel, Button } from "../ui/basics.tsx";
 import { Confirm, FormDialog, useTyped, Dialog, ROLES, RoleField } from "../ui/dialog.tsx";
 import type { Role } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
@@ -131,10 +131,7 @@ function columnsOf(
       wide: true,
     }),
     column("keys", "Keys", ({ keys }) => keys, { align: "right" }),
-    column("seen", "Last seen", ({ last_seen_at }) => last_seen_at ?? "", {
-      wide: true,
-      cell: ({ last_seen_at }) => <Time at={last_seen_at} />,
-    }),
+    timeColumn("seen", "Last seen", ({ last_seen_at }) => last_seen_at, { wide: true }),
     column("do", "", () => "", {
       cell: (member) => (
         <>

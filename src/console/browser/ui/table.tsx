@@ -373,15 +373,21 @@ export function timeColumn<T>(
   };
 }
 
-export function verbsColumn<T, What extends string>(
+export function actionsColumn<T>(cell: (row: T) => ComponentChildren): Column<T> {
+  return column("do", "Actions", () => null, { csv: [], cell });
+}
+
+/** Returns a column of buttons, or none without verbs. */
+export function verbColumns<T, What extends string>(
   verbs: readonly (readonly [what: What, text: string, ...unknown[]])[],
   onDo: (what: What, row: T) => void,
   has: (row: T) => boolean = () => true,
-): Column<T> {
+): readonly Column<T>[] {
+  if (verbs.length === 0) return [];
   const cell = (row: T): ComponentChildren =>
     has(row) &&
     verbs.map(([what, text]) => (
       <Button key={what} text={text} class="quiet" onClick={() => onDo(what, row)} />
     ));
-  return column("do", "Actions", () => null, { csv: [], cell });
+  return [actionsColumn(cell)];
 }
