@@ -79,7 +79,17 @@ function Spending() {
       {sums?.length !== 0 && (
         <Panel title="Spend in 30 days, by model">
           <ReadResult read={read} height={304}>
-            {() => <SpendChart rows={rows} days={days} />}
+            {() => (
+              <GroupChart
+                name="Spend in 30 days by model"
+                rows={rows}
+                parts={days}
+                metric="cost_micro"
+                labelOf={(group) => group ?? "none"}
+                unit="spend"
+                onSelect={(from, to) => goTo(["activity"], { range: "dates", from, to })}
+              />
+            )}
           </ReadResult>
         </Panel>
       )}
@@ -129,20 +139,6 @@ function ErrorsToday() {
         )}
       </Inline>
     </p>
-  );
-}
-
-function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly string[] }) {
-  return (
-    <GroupChart
-      name="Spend in 30 days by model"
-      rows={rows}
-      parts={days}
-      metric="cost_micro"
-      labelOf={(group) => group ?? "none"}
-      unit="spend"
-      onSelect={(from, to) => goTo(["activity"], { range: "dates", from, to })}
-    />
   );
 }
 

@@ -214,22 +214,19 @@ const LABELS: Readonly<Record<NotifiedType, string>> = {
   "top_up.disabled": "Automatic top-up is disabled",
 };
 
-function Notifications() {
-  const may = useCanMakeCall();
-  if (!may("PATCH /console/api/people/notifications")) return null;
-  return (
-    <Panel title="Email notifications">
-      <NotificationsForm />
-    </Panel>
-  );
-}
+const CHOOSE = "PATCH /console/api/people/notifications";
 
-function NotificationsForm() {
-  const read = useRead("GET /console/api/people/notifications", {});
+function Notifications() {
+  const mayChoose = useCanMakeCall()(CHOOSE);
+  const read = useRead(mayChoose ? "GET /console/api/people/notifications" : null);
   return (
-    <ReadResult read={read} height={200}>
-      {(known) => <ChoiceForm key={known.types.join()} known={known} />}
-    </ReadResult>
+    mayChoose && (
+      <Panel title="Email notifications">
+        <ReadResult read={read} height={200}>
+          {(known) => <ChoiceForm key={known.types.join()} known={known} />}
+        </ReadResult>
+      </Panel>
+    )
   );
 }
 
@@ -237,9 +234,8 @@ function ChoiceForm({ known }: { known: Choice }) {
   const [types, setTypes] = useState(known.types);
   const choose = (type: NotifiedType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
-  const path = "PATCH /console/api/people/notifications";
   return (
-    <Form verb="Save" run={() => change(path, { body: { types } }, [])}>
+    <Form verb="Save" run={() => change(CHOOSE, { body: { types } }, [])}>
       <p class="small muted">{addressText(known)}</p>
       {known.available_types.map((type) => (
         <p key={type}>

@@ -2,12 +2,12 @@ import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Generation } from "../api/types.ts";
 import { countText, formatExact, formatCharge } from "../lib/money.ts";
 import { formatDuration } from "../lib/time.ts";
-import { useRead } from "../state/reads.ts";
+import { fixedRead, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, CopyButton, Facts, Time, Button } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { STATUS_WORDS, Status, purposeText, tagsText } from "../ui/request-table.tsx";
+import { STATUSES, Status, purposeText, tagsText } from "../ui/request-table.tsx";
 import { describeRequest } from "../ui/request-sentence.ts";
 import { ReadResult, Remedy } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
@@ -33,13 +33,9 @@ export function Receipt({ id, known, beside, onClose }: ReceiptProps) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
   return (
     <Dialog title="Request" onClose={onClose} wide>
-      {known ? (
-        <RequestBill of={known} />
-      ) : (
-        <ReadResult read={read} height={420}>
-          {(generation) => <RequestBill of={generation} />}
-        </ReadResult>
-      )}
+      <ReadResult read={known ? fixedRead(known) : read} height={420}>
+        {(generation) => <RequestBill of={generation} />}
+      </ReadResult>
       <div class="actions end">
         <NeighborButton id={beside[0]} text="← Newer" />
         <NeighborButton id={beside[1]} text="Older →" />
@@ -122,7 +118,7 @@ function markdownOf(of: Generation): string {
   const facts = [
     ["Request", of.request_id],
     ["Time", of.created_at],
-    ["Status", STATUS_WORDS[of.status]],
+    ["Status", STATUSES[of.status][0]],
     ["Error", of.error && `${of.error.code} (${of.error.status}): ${of.error.message}`],
     ["Model", of.model ?? of.asked_model],
     ["Path", of.door],

@@ -1,6 +1,5 @@
 import { usePathSegments, goTo } from "../state/route.ts";
 import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
-import type { ComponentChildren } from "preact";
 import { useState, useEffect } from "preact/hooks";
 import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
@@ -24,20 +23,16 @@ import { ResponseBody, Deliveries } from "./deliveries.tsx";
 
 export function WebhookPages() {
   const [, id] = usePathSegments();
-  return id === undefined ? (
-    <Webhooks tabs={<EventTabs current={WEBHOOKS} />} />
-  ) : (
-    <WebhookDetail id={id} />
-  );
+  return id === undefined ? <Webhooks /> : <WebhookDetail id={id} />;
 }
 
 const WEBHOOKS_MAX = 5;
 
 function goToWebhooks(id?: string): void {
-  goTo(["events", ...(id === undefined ? [] : [id])], { tab: "Webhooks" });
+  goTo(["events", ...(id === undefined ? [] : [id])], { tab: WEBHOOKS });
 }
 
-function Webhooks({ tabs }: { tabs: ComponentChildren }) {
+function Webhooks() {
   const [making, setMaking] = useState(false);
   const mayMake = useCanMakeCall()("POST /v1/webhooks");
   const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
@@ -57,7 +52,7 @@ function Webhooks({ tabs }: { tabs: ComponentChildren }) {
           />
         )}
       </PageHead>
-      {tabs}
+      <EventTabs current={WEBHOOKS} />
       <ReadResult read={read} height={480}>
         {({ webhooks }) => (
           <Table

@@ -14,25 +14,17 @@ import {
 } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
-const TONES = {
-  held: "warn",
-  settled: "plain",
-  voided: "bad",
-  expired: "bad",
-  refused: "bad",
-} as const;
-export const STATUS_WORDS = {
-  held: "Running",
-  settled: "Succeeded",
-  voided: "Failed",
-  expired: "Expired",
-  refused: "Rejected",
+export const STATUSES = {
+  held: ["Running", "warn"],
+  settled: ["Succeeded", "plain"],
+  voided: ["Failed", "bad"],
+  expired: ["Expired", "bad"],
+  refused: ["Rejected", "bad"],
 } as const;
 
 export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
   if (error?.code === "client_left") return <Badge tone="plain">Stopped by the client</Badge>;
-  const shown = status === "settled" && error !== null ? "voided" : status;
-  const [word, tone] = [STATUS_WORDS[shown], TONES[shown]];
+  const [word, tone] = STATUSES[status === "settled" && error !== null ? "voided" : status];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
   return (
     <span title={rewriteAmounts(error.message)}>

@@ -16,13 +16,18 @@ import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 const PLACEHOLDER_DELAY_MS = 300;
 const OLD_AGE_MS = 30_000;
 
-/** A placeholder with the final height, so that the layout doesn't move. */
-export function Skeleton({ height }: { height: number }) {
+function useHasWaited(): boolean {
   const [waited, setWaited] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setWaited(true), PLACEHOLDER_DELAY_MS);
     return () => clearTimeout(timer);
   }, []);
+  return waited;
+}
+
+/** A placeholder with the final height, so that the layout doesn't move. */
+export function Skeleton({ height }: { height: number }) {
+  const waited = useHasWaited();
   const rows = Array.from({ length: Math.max(1, Math.floor(height / 36)) }, (_, i) => i);
   return (
     <div class="skeleton" style={{ height: `${height}px` }} aria-busy="true">
@@ -163,12 +168,7 @@ export function Inline<T>({
 }
 
 function InlinePlaceholder() {
-  const [waited, setWaited] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setWaited(true), PLACEHOLDER_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  return <span class="hidden">{waited && "Reading"}</span>;
+  return <span class="hidden">{useHasWaited() && "Reading"}</span>;
 }
 
 export function ConnectionBar() {
