@@ -1,4 +1,5 @@
 import type { Budget, BudgetStatus, Key } from "../api/types.ts";
+import { splitNames } from "./names.ts";
 import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money.ts";
 
 export type ListedBudget = Budget | BudgetStatus;
@@ -53,7 +54,7 @@ export function budgetFormValues(budget: ListedBudget | undefined): TypedBudget 
 }
 
 function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
-  const chosen = models.split(/[,\s]+/).filter(Boolean);
+  const chosen = splitNames(models);
   return {
     [`limit_${unit}`]: Number(amount.replaceAll(/[$,\s]/g, "")),
     window,

@@ -10,6 +10,11 @@ export function extractKeyPrefix(text: string): string {
   return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
 
+/** Returns the names in a text that separates them with commas or spaces. */
+export function splitNames(text: string): string[] {
+  return text.split(/[,\s]+/).filter(Boolean);
+}
+
 /** Returns a model's ID without the author. */
 export function nameWithoutAuthor(id: string): string {
   return id.slice(id.indexOf("/") + 1);

@@ -1,5 +1,6 @@
 import { selectChangedFields } from "../lib/form-fields.ts";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { splitNames } from "../lib/names.ts";
 import type { MemberKey } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePathSegments, useQuery } from "../state/route.ts";
@@ -118,7 +119,7 @@ const typedOf = (of: MemberKey) => ({
 type Typed = ReturnType<typeof typedOf>;
 
 function bodyOf(typed: Typed) {
-  const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
+  const models = splitNames(typed.allowed_models);
   return {
     name: typed.name.trim(),
     rpm_limit: Number(typed.rpm_limit),

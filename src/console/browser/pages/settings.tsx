@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { splitNames } from "../lib/names.ts";
 import type { BudgetEntries } from "../lib/budgets.ts";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
@@ -165,7 +166,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
   const { default_alert_threshold: threshold, ...rest } = limits.body;
   const body = {
     ...rest,
-    tag_keys: tags.tag_keys.split(/[,\s]+/).filter(Boolean),
+    tag_keys: splitNames(tags.tag_keys),
     ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
   };
   if (!useCanMakeCall()(CHANGE)) {

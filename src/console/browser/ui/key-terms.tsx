@@ -1,5 +1,6 @@
 import type { Key } from "../api/types.ts";
 import { formatCount } from "../lib/money.ts";
+import { splitNames } from "../lib/names.ts";
 import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { COUNT_FIELD, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
@@ -36,7 +37,7 @@ type Terms = ReturnType<typeof termsOf>;
 
 /** Returns the request body, with null for empty text. The API rejects invalid values. */
 export function bodyOf(terms: Terms) {
-  const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
+  const models = splitNames(terms.allowed_models);
   const hasBudget = terms.budget_dollars.trim() !== "";
   const counts = COUNTS.map(([name]) => [name, numberIn(terms[name])] as const);
   return {

@@ -1,6 +1,7 @@
 import { latestOf, useModels } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
 import { describeModelPrices } from "../lib/model-prices.ts";
+import { splitNames } from "../lib/names.ts";
 import type { Model } from "../api/types.ts";
 import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
@@ -85,9 +86,9 @@ export function Chips({
 }) {
   const list = useId();
   const [typed, setTyped] = useState("");
-  const chosen = value.split(/[,\s]+/).filter(Boolean);
+  const chosen = splitNames(value);
   const add = (text: string): void => {
-    const more = text.split(/[,\s]+/).filter((one) => one !== "" && !chosen.includes(one));
+    const more = splitNames(text).filter((one) => !chosen.includes(one));
     if (more.length > 0) onChange([...chosen, ...more].join(", "));
     setTyped("");
   };

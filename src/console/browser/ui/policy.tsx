@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CallOutcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
+import { splitNames } from "../lib/names.ts";
 import { latestOf, useModels } from "../state/reads.ts";
 import { Facts, Button, Notice } from "./basics.tsx";
 import { Field, FormDialog, Select } from "./dialog.tsx";
@@ -91,7 +92,7 @@ function Edit({ lists, save, note, onClose }: EditProps) {
                 options={options[name]}
                 none="none"
                 value={list.join(", ")}
-                onChange={(text) => set(text.split(/[,\s]+/).filter(Boolean))}
+                onChange={(text) => set(splitNames(text))}
               />
             )}
           </Field>
