@@ -132,6 +132,14 @@ async function readAllMargin(query: {
   return { ok: true, value: { data, complete_from, missing } };
 }
 
+const SUMMED = [
+  "requests",
+  "charged_micro",
+  "bought_micro",
+  "margin_micro",
+  "unknown_requests",
+] as const;
+
 /** Sums rows with the same name, in the order of their first rows. */
 function sumByName(rows: readonly Row[], nameOf: (row: Row) => string): readonly Row[] {
   const sums = new Map<string, Row>();
@@ -141,13 +149,10 @@ function sumByName(rows: readonly Row[], nameOf: (row: Row) => string): readonly
 
 function addRow(sum: Row | undefined, row: Row): Row {
   if (sum === undefined) return row;
+  const sums = SUMMED.map((name) => [name, sum[name] + row[name]] as const);
   return {
     ...row,
-    requests: sum.requests + row.requests,
-    charged_micro: sum.charged_micro + row.charged_micro,
-    bought_micro: sum.bought_micro + row.bought_micro,
-    margin_micro: sum.margin_micro + row.margin_micro,
-    unknown_requests: sum.unknown_requests + row.unknown_requests,
+    ...Object.fromEntries(sums),
     billed_micro: addBilled(sum.billed_micro, row.billed_micro),
     difference_micro: addBilled(sum.difference_micro, row.difference_micro),
   };
@@ -159,17 +164,16 @@ function addBilled(one: number | null, other: number | null): number | null {
 }
 
 function Sum({ rows }: { rows: readonly Row[] }) {
-  const of = (name: "charged_micro" | "bought_micro" | "margin_micro"): number =>
+  const of = (name: (typeof SUMMED)[number]): number =>
     rows.reduce((sum, row) => sum + row[name], 0);
   const charged = of("charged_micro");
-  const requests = rows.reduce((sum, row) => sum + row.requests, 0);
-  const unknown = rows.reduce((sum, row) => sum + row.unknown_requests, 0);
+  const unknown = of("unknown_requests");
   if (unknown > 0) {
     return (
       <p class="notice">
         ▲ Charged <Money micros={charged} />, known cost <Money micros={of("bought_micro")} />. The
-        margin is unknown: {formatCount(unknown)} of {countText(requests, "request")} (
-        {formatPercent(unknown / requests)}) have no known cost.{" "}
+        margin is unknown: {formatCount(unknown)} of {countText(of("requests"), "request")} (
+        {formatPercent(unknown / of("requests"))}) have no known cost.{" "}
         <a href="/docs/run/prices#what-a-request-costs-you">How to enter costs</a>
       </p>
     );
