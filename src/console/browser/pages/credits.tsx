@@ -1,3 +1,4 @@
+import { balanceCurve, runway } from "../lib/balance-curve.ts";
 import { formatBalance, dollarsToMicros, formatCharge } from "../lib/money.ts";
 import {
   describeCard,
@@ -6,17 +7,19 @@ import {
   paymentMethodText,
 } from "../lib/purchases.ts";
 import type { CreditTransactionsPage as Known, Purchase } from "../lib/purchases.ts";
+import { DAY_MS, daysBetween, utcDay } from "../lib/time.ts";
+import { useNow } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
+import { Chart } from "../ui/chart.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/list.tsx";
 import { PURCHASE_COLUMNS, PurchaseState } from "../ui/purchase-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, leftColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { BalanceCurve } from "./balance-curve.tsx";
 import { Buy, PurchaseNow, TopUp } from "./buy.tsx";
 
 const EVERY_MS = 5000;
@@ -62,6 +65,58 @@ function AvailableBalance() {
         </>
       )}
     </ReadResult>
+  );
+}
+
+const DAYS = 90;
+const CREDITS_MAX = 100;
+
+function BalanceCurve() {
+  const now = useNow();
+  const today = utcDay(now);
+  const from = utcDay(now - (DAYS - 1) * DAY_MS);
+  const balance = useRead("GET /v1/balance", {}, { every: 5000 });
+  const usage = useRead("GET /v1/usage", { query: { from, to: today, group_by: "day" } });
+  const credits = useRead("GET /v1/credits", { query: { limit: CREDITS_MAX } });
+  return (
+    <Panel title="Balance by day">
+      <ReadResult read={balance} height={340}>
+        {({ credits_micro, available_micro }) => (
+          <ReadResult read={usage} height={340}>
+            {({ data }) => (
+              <ReadResult read={credits} height={340}>
+                {({ credits: rows, next_after }) => {
+                  const paid = rows.map(({ created_at, amount_micro }) => ({
+                    day: created_at.slice(0, 10),
+                    micros: amount_micro,
+                  }));
+                  const used = data.map(({ group, cost_micro }) => ({
+                    day: group ?? "",
+                    cost_micro,
+                  }));
+                  const spent = used.map(({ day, cost_micro }) => ({ day, micros: -cost_micro }));
+                  const known = next_after === null ? from : (paid.at(-1)?.day ?? from);
+                  const days = daysBetween(known > from ? known : from, today);
+                  const values = balanceCurve(credits_micro, [...paid, ...spent], days);
+                  return (
+                    <>
+                      <Chart
+                        name="Balance by day"
+                        days={days}
+                        kind="steps"
+                        series={[{ label: "Balance at the end of the day", slot: 0, values }]}
+                        unit="balance"
+                      />
+                      <p class="small">{runway(available_micro, used, now)}</p>
+                    </>
+                  );
+                }}
+              </ReadResult>
+            )}
+          </ReadResult>
+        )}
+      </ReadResult>
+    </Panel>
   );
 }
 
