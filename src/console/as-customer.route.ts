@@ -17,12 +17,12 @@ import {
   respondToSessionFailure,
 } from "./own-session.route.ts";
 import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
+import { LOGIN_BODY_LIMITS } from "./session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
 import type { ViewedOrganization } from "./viewed.store.ts";
 import { takeWaitingEventsLater } from "../accounts/organizations/member.route.ts";
 
-const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
@@ -30,7 +30,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
  * The organization's events record this at most once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
-  const body = await readAnonymousBody(c, readJson, LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_BODY_LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
   const entered = await operatorSession(c);
