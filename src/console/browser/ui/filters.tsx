@@ -27,8 +27,9 @@ export function ChoiceFilter({ name, label, options }: ChoiceFilterProps) {
   );
 }
 
-/** A text filter, applied when typing ends. */
-export function TextFilter({ name, label }: { name: string; label: string }) {
+type TextFilterProps = { name: string; label: string; list?: string };
+/** A text filter, applied when typing ends. `list` is the ID of its suggestions. */
+export function TextFilter({ name, label, ...input }: TextFilterProps) {
   const [query, update] = useQuery();
   return (
     <input
@@ -37,6 +38,7 @@ export function TextFilter({ name, label }: { name: string; label: string }) {
       placeholder={label}
       value={query[name] ?? ""}
       onChange={(event) => update({ [name]: event.currentTarget.value.trim() })}
+      {...(input as object)}
     />
   );
 }

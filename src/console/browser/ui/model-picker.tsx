@@ -3,8 +3,8 @@ import { useId, useState } from "preact/hooks";
 import { describeModelPrices } from "../lib/model-prices.ts";
 import { splitNames } from "../lib/names.ts";
 import type { Model } from "../api/types.ts";
-import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
+import { TextFilter } from "./filters.tsx";
 
 export type ModelOption = readonly [id: string, hint: string];
 
@@ -36,20 +36,11 @@ export function Options({ id, options }: { id: string; options: readonly ModelOp
 }
 
 export function ModelFilter() {
-  const [query, update] = useQuery();
   const list = useId();
-  const options = useModelOptions();
   return (
     <>
-      <input
-        class="filter"
-        aria-label="Model"
-        placeholder="Model"
-        list={list}
-        value={query["model"] ?? ""}
-        onChange={(event) => update({ model: event.currentTarget.value.trim() })}
-      />
-      <Options id={list} options={options} />
+      <TextFilter name="model" label="Model" list={list} />
+      <Options id={list} options={useModelOptions()} />
     </>
   );
 }
