@@ -1,7 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, postJson, send } from "./client.ts";
+import { postJson, send } from "./client.ts";
 import type { CallOutcome } from "./client.ts";
-import type { ShownInvitation } from "./types.ts";
 
 type LoginMethodsInfo = {
   readonly region: string;
@@ -52,8 +51,4 @@ export async function startLogIn(
 /** Switches the session's organization, even if another tab has switched it. */
 export async function switchOrganization(organization_id: string): Promise<CallOutcome<unknown>> {
   return postJson("/console/api/people/me/act", { organization_id });
-}
-
-export async function previewInvitation(token: string): Promise<CallOutcome<ShownInvitation>> {
-  return call("POST /console/api/people/invitation/preview", { body: { token } });
 }

@@ -25,14 +25,7 @@ const TICKS_MAX = 6;
 /** Bars above this multiple of the 95th percentile don't extend the axis. */
 const OUTLIER_FACTOR = 5;
 const OUTLIER_VALUES_MIN = 5;
-const STEP_MIN: Readonly<Record<ChartUnit, number>> = {
-  spend: 1,
-  balance: 1,
-  count: 1,
-  ms: 1,
-  share: 0.01,
-  rate: 1,
-};
+const stepMinOf = (unit: ChartUnit): number => (unit === "share" ? 0.01 : 1);
 
 /** Returns a chart's vertical axis, broken if a few values are far above all others. */
 export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
@@ -42,7 +35,7 @@ export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
   const isBeyond = (value: number): boolean => breaks && value > OUTLIER_FACTOR * usual;
   const max = Math.max(0, ...known.filter((value) => !isBeyond(value)));
   const min = Math.min(0, ...known);
-  const step = stepOf(max - min || STEP_MIN[unit], unit);
+  const step = stepOf(max - min || stepMinOf(unit), unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
   // On a broken axis, cut-off bars end in an extra step.
@@ -53,7 +46,7 @@ export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
 }
 
 function stepOf(span: number, unit: ChartUnit): number {
-  const stepMin = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
+  const stepMin = Math.max(span / (TICKS_MAX - 2), stepMinOf(unit));
   const power = 10 ** Math.floor(Math.log10(stepMin) + 1e-9);
   const factor = [1, 2, 5, 10].find((one) => one * power >= stepMin * (1 - 1e-9)) ?? 10;
   return power < 1 ? Number((factor * power).toFixed(12)) : factor * power;

@@ -1,17 +1,11 @@
 import { useState, useEffect } from "preact/hooks";
-import { login, readSession, viewOrganization } from "../api/client.ts";
+import { call, login, readSession, viewOrganization } from "../api/client.ts";
 import { leaveForbiddenPage } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
 import { logoutReason, session, describeSessionEnd, useSession } from "../state/session.ts";
 import { Facts, Badge, Notice, Time, Button } from "../ui/basics.tsx";
 import { Form, Input, Dialog, useChange } from "../ui/dialog.tsx";
-import {
-  lastIssuer,
-  previewInvitation,
-  useLoginMethods,
-  startLogIn,
-  switchOrganization,
-} from "../api/people.ts";
+import { lastIssuer, useLoginMethods, startLogIn, switchOrganization } from "../api/people.ts";
 import type { ReasonToLogIn } from "../api/people.ts";
 import type { ShownInvitation } from "../api/types.ts";
 import type { CallFailure, CallOutcome, CurrentSession } from "../api/client.ts";
@@ -197,12 +191,14 @@ export function FailedLogin() {
   return <Notice role="alert">{whyOf(useCell(currentRoute).query)}</Notice>;
 }
 
+const PREVIEW = "POST /console/api/people/invitation/preview";
+
 export function Invitation() {
   const [, token = ""] = usePathSegments();
   const [invited, setInvited] = useState<ShownInvitation>();
   const [failure, setFailure] = useState<CallFailure>();
   useEffect(() => {
-    void previewInvitation(token).then((read) =>
+    void call(PREVIEW, { body: { token } }).then((read) =>
       read.ok ? setInvited(read.value) : setFailure(read.failure),
     );
   }, [token]);

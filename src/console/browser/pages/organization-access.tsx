@@ -145,7 +145,6 @@ function Domains({ id }: OrganizationProps) {
           verb="Remove login"
           run={() => change("DELETE /admin/v1/orgs/{id}/company-issuer", { path: { id } }, TOUCHES)}
           onClose={() => setRemoving(false)}
-          onDone={() => setRemoving(false)}
         >
           <p>
             Use this if the company login is broken. The organization's members can then log in with

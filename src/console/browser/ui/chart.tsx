@@ -13,7 +13,7 @@ import { assignColors } from "../state/colors.ts";
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: ChartKind;
   /** Receives a dragged range, or a clicked bar and the index of its series. */
-  readonly onSelect?: (from: string, to: string, series?: number) => void;
+  readonly onSelect?: ((from: string, to: string, series?: number) => void) | undefined;
 };
 type Entry = { readonly label: string; readonly slot: ColorSlot; readonly value: number };
 
@@ -180,10 +180,11 @@ export function GroupChart({
       days={parts}
       series={series}
       unit={unit}
-      {...(onSelect !== undefined && {
-        onSelect: (from: string, to: string, index?: number) =>
-          onSelect(from, to, index === undefined ? undefined : all[index]?.name),
-      })}
+      onSelect={
+        onSelect &&
+        ((from, to, index) =>
+          onSelect(from, to, index === undefined ? undefined : all[index]?.name))
+      }
     />
   );
 }
