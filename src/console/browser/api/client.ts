@@ -66,21 +66,6 @@ export async function call<C extends ApiCallName>(
   });
 }
 
-export async function fetchFileOfCall<C extends ApiGetCall>(
-  name: C,
-  filling: ApiCallParameters<C>,
-): Promise<CallOutcome<Blob>> {
-  const headers =
-    displayedOrganization.id === null ? {} : { "x-organization": displayedOrganization.id };
-  try {
-    const response = await fetch(buildUrl(name, filling), { headers, credentials: "same-origin" });
-    if (response.ok) return { ok: true, value: await response.blob() };
-    return { ok: false, failure: failureOf(response, await response.text()) };
-  } catch {
-    return createFailedOutcome("no_answer", "The download was interrupted. Try again.");
-  }
-}
-
 /** Exchanges a key or operator token for a session cookie. Removes pasted whitespace. */
 export async function login(key: string): Promise<CallOutcome<CurrentSession>> {
   return postJson(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
-import { fetchFileOfCall } from "../api/client.ts";
+import { buildUrl, createFailedOutcome, displayedOrganization, failureOf } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import { DAY_MS, monthStart, utcDay } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -94,13 +95,29 @@ function DayExport({ today }: { today: string }) {
   );
 }
 
-function Download({ name, query }: { name: string; query: { month: string } | { day: string } }) {
+type ExportedPeriod = { month: string } | { day: string };
+function Download({ name, query }: { name: string; query: ExportedPeriod }) {
   return (
     <Action
       tone="quiet"
       verb={`Download ${name}`}
-      run={() => fetchFileOfCall(FOCUS, { query })}
+      run={() => fetchExport(query)}
       onDone={(file) => downloadFile(`focus-${name}.csv`, file)}
     />
   );
+}
+
+async function fetchExport(query: ExportedPeriod): Promise<CallOutcome<Blob>> {
+  const headers =
+    displayedOrganization.id === null ? {} : { "x-organization": displayedOrganization.id };
+  try {
+    const response = await fetch(buildUrl(FOCUS, { query }), {
+      headers,
+      credentials: "same-origin",
+    });
+    if (response.ok) return { ok: true, value: await response.blob() };
+    return { ok: false, failure: failureOf(response, await response.text()) };
+  } catch {
+    return createFailedOutcome("no_answer", "The download was interrupted. Try again.");
+  }
 }
