@@ -5,7 +5,7 @@ import type { CallOutcome } from "../api/client.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
 import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { localAndUtcTime } from "../lib/time.ts";
-import { change, readWithoutCache, useCustomRead } from "../state/reads.ts";
+import { change, readPages, useCustomRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
@@ -113,23 +113,22 @@ async function readAllMargin(query: {
   readonly to: string;
   readonly by: MarginSplit;
 }): Promise<CallOutcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
-  const rows: Row[] = [];
-  let after: string | undefined;
-  let complete_from = "";
-  const missing: string[] = [];
-  for (let page = 0; page < PAGES_MAX; page += 1) {
-    const outcome = await readWithoutCache("GET /admin/v1/margin", {
-      query: { ...query, ...(after !== undefined && { after }) },
-    });
-    if (!outcome.ok) return outcome;
-    rows.push(...outcome.value.data);
-    if (outcome.value.complete_from > complete_from) ({ complete_from } = outcome.value);
-    missing.push(...outcome.value.missing);
-    after = outcome.value.next_after;
-    if (after === undefined) break;
-  }
-  const data = sumByName(rows, ({ day, group }) => `${day} ${group}`);
-  return { ok: true, value: { data, complete_from, missing } };
+  const read = await readPages("GET /admin/v1/margin", query, PAGES_MAX);
+  if (!read.ok) return read;
+  const { pages } = read.value;
+  const rows = pages.flatMap(({ data }) => data);
+  return {
+    ok: true,
+    value: {
+      data: sumByName(rows, ({ day, group }) => `${day} ${group}`),
+      complete_from:
+        pages
+          .map((page) => page.complete_from)
+          .toSorted()
+          .at(-1) ?? "",
+      missing: pages.flatMap((page) => page.missing),
+    },
+  };
 }
 
 const SUMMED = [

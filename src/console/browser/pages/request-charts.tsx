@@ -1,7 +1,7 @@
 import { useQuery } from "../state/route.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
-import { fixedRead, readWithoutCache, useCustomRead, useRead } from "../state/reads.ts";
+import { fixedRead, readPages, useCustomRead, useRead } from "../state/reads.ts";
 import { useNow } from "../state/cell.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -84,17 +84,10 @@ const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 async function readChargedFailures(
   query: ApiCallParameters<typeof LIST>["query"],
 ): Promise<CallOutcome<{ readonly data: readonly Generation[] }>> {
-  const data: Generation[] = [];
-  let after: string | undefined;
-  for (let page = 0; page < FAILURE_PAGES_MAX; page += 1) {
-    const part = { ...query, status: "failed", limit: 100, ...(after && { after }) };
-    const outcome = await readWithoutCache(LIST, { query: part });
-    if (!outcome.ok) return outcome;
-    data.push(...outcome.value.generations.filter(({ status }) => status === "settled"));
-    after = outcome.value.next_after;
-    if (after === undefined) break;
-  }
-  return { ok: true, value: { data } };
+  const read = await readPages(LIST, { ...query, status: "failed", limit: 100 }, FAILURE_PAGES_MAX);
+  if (!read.ok) return read;
+  const rows = read.value.pages.flatMap(({ generations }) => generations);
+  return { ok: true, value: { data: rows.filter(({ status }) => status === "settled") } };
 }
 
 function RequestStates() {

@@ -107,6 +107,25 @@ export async function readWithoutCache<C extends ApiGetCall>(
   return outcome;
 }
 
+/** Reads a list's pages, at most `max`. `isCut` reports whether there are more. */
+export async function readPages<C extends ApiGetCall>(
+  name: C,
+  query: Calls[C]["query"],
+  max: number,
+): Promise<
+  CallOutcome<{ readonly pages: readonly Calls[C]["answer"][]; readonly isCut: boolean }>
+> {
+  const pages: Calls[C]["answer"][] = [];
+  let after: string | undefined;
+  do {
+    const outcome = await readWithoutCache(name, { query: { ...query, ...(after && { after }) } });
+    if (!outcome.ok) return outcome;
+    pages.push(outcome.value);
+    after = (outcome.value as { readonly next_after?: string }).next_after;
+  } while (after !== undefined && pages.length < max);
+  return { ok: true, value: { pages, isCut: after !== undefined } };
+}
+
 /** Handles failures that affect the whole page. */
 export function handleFailure(failure: CallFailure): void {
   const { status, code } = failure;

@@ -3,7 +3,7 @@ import { buildUrl } from "../api/client.ts";
 import type { CallOutcome } from "../api/client.ts";
 import { memberName } from "../lib/names.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { latestOf, readWithoutCache, useCustomRead, useRead } from "./reads.ts";
+import { latestOf, readPages, useCustomRead, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 import { useMemberNames } from "./members.ts";
 import { useSession } from "./session.ts";
@@ -78,21 +78,14 @@ export function useActivitySums(query: ActivitySumsQuery | null): Read<UsageRepo
 }
 
 async function readAllSums(query: ActivitySumsQuery): Promise<CallOutcome<UsageReportRows>> {
-  const rows: DayRow[] = [];
-  let after: string | undefined;
-  let completeFrom: string | null = null;
-  for (let page = 0; page < PAGES_MAX; page += 1) {
-    const outcome = await readWithoutCache(CALL, {
-      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // cast, because tag keys are free text
-    });
-    if (!outcome.ok) return outcome;
-    const { data, next_after, complete_from } = outcome.value;
-    completeFrom = complete_from ?? null;
-    for (const row of data) rows.push({ ...row, day: row.hour ?? row.day ?? query.from });
-    after = next_after;
-    if (after === undefined) break;
-  }
-  return { ok: true, value: { rows, isCut: after !== undefined, completeFrom } };
+  const group_by = query.group_by as "day"; // cast, because tag keys are free text
+  const read = await readPages(CALL, { ...query, group_by }, PAGES_MAX);
+  if (!read.ok) return read;
+  const { pages, isCut } = read.value;
+  const rows = pages.flatMap(({ data }) =>
+    data.map((row) => ({ ...row, day: row.hour ?? row.day ?? query.from })),
+  );
+  return { ok: true, value: { rows, isCut, completeFrom: pages.at(-1)?.complete_from ?? null } };
 }
 
 export function useGroupNames(): (by: UsageGrouping | "tag", group: string | null) => string {
