@@ -105,10 +105,7 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
         </p>
       )}
       <Facts facts={facts} />
-      <h3>Budgets</h3>
-      <KeyBudgets apiKey={apiKey} isLive={live} />
-      <h3>Allowed models</h3>
-      <KeyPolicy apiKey={apiKey} isLive={live} />
+      <KeyLimits apiKey={apiKey} isLive={live} />
       {live && <Pauses scope="key" id={apiKey.id} name={apiKey.name} isOwn={isMine} />}
       {isOwn && live && (
         <p class="small muted">This console session uses this key. Revoking it logs you out.</p>
@@ -118,45 +115,38 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
   );
 }
 
-function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
-  const { id, budgets, budget_dollars: simple } = apiKey;
+function KeyLimits({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
+  const path = { id: apiKey.id };
   const mayChange = useCanMakeCall()(CHANGE, useIsOwn(apiKey)) && isLive;
-  return (
-    <Budgets
-      budgets={budgets ?? []}
-      simple={(simple ?? null) !== null && <SimpleBudget apiKey={apiKey} />}
-      note="A key with a budget can only call models and read its own limits."
-      save={
-        mayChange && ((list) => change(CHANGE, { path: { id }, body: { budgets: list } }, LIST))
-      }
-    />
-  );
-}
-
-/** The key's `budget_dollars`, which has no alert threshold. */
-function SimpleBudget({ apiKey }: { apiKey: Key }) {
   const simple = findBudgetDollarsUse(apiKey);
-  if (simple === null) return null;
   return (
-    <div class="budget">
-      <span class="quota">
-        <UsageBar {...simple} />
-        <span class="small muted">No alert. To change this budget, change the key's limits.</span>
-      </span>
-    </div>
-  );
-}
-
-function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
-  const { id, policy, allowed_models: models } = apiKey;
-  const mayChange = useCanMakeCall()(CHANGE, useIsOwn(apiKey)) && isLive;
-  return (
-    <PolicyPart
-      policy={policy}
-      models={models}
-      note="A key with a policy can only call models and read its own limits."
-      save={mayChange && ((one) => change(CHANGE, { path: { id }, body: { policy: one } }, LIST))}
-    />
+    <>
+      <h3>Budgets</h3>
+      <Budgets
+        budgets={apiKey.budgets ?? []}
+        simple={
+          simple !== null && (
+            <div class="budget">
+              <span class="quota">
+                <UsageBar {...simple} />
+                <span class="small muted">
+                  No alert. To change this budget, change the key's limits.
+                </span>
+              </span>
+            </div>
+          )
+        }
+        note="A key with a budget can only call models and read its own limits."
+        save={mayChange && ((budgets) => change(CHANGE, { path, body: { budgets } }, LIST))}
+      />
+      <h3>Allowed models</h3>
+      <PolicyPart
+        policy={apiKey.policy}
+        models={apiKey.allowed_models}
+        note="A key with a policy can only call models and read its own limits."
+        save={mayChange && ((policy) => change(CHANGE, { path, body: { policy } }, LIST))}
+      />
+    </>
   );
 }
 
@@ -214,9 +204,7 @@ function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
       verb={`Rotate ${name}`}
       run={() => {
         const body = { overlap_seconds: overlap };
-        return change("POST /v1/keys/{id}/rotate", { path: { id }, body, idempotencyKey }, [
-          "/v1/keys",
-        ]);
+        return change(ROTATE, { path: { id }, body, idempotencyKey }, LIST);
       }}
       onDone={setRotated}
       onClose={onClose}
@@ -252,7 +240,7 @@ export function NewKey({ onClose, models = null }: NewKeyProps) {
       verb="Create key"
       run={async () => {
         const body = { name: name.trim(), scope, ...bodyOf(terms) };
-        return change("POST /v1/keys", { body, idempotencyKey }, ["/v1/keys"]);
+        return change("POST /v1/keys", { body, idempotencyKey }, LIST);
       }}
       onDone={setFresh}
       onClose={onClose}
