@@ -10,14 +10,21 @@ import {
   titleOf,
 } from "../state/activity.ts";
 import type { Errors } from "../api/types.ts";
-import { localAndUtcTime, formatDuration } from "../lib/time.ts";
+import { localAndUtcTime } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { useGroupNames, useActivitySums } from "../state/spend.ts";
 import type { UsageFilter, UsageRange, UsageGrouping } from "../state/spend.ts";
 import { FilterNotice, ErrorChart } from "../ui/error-chart.tsx";
 import { Empty, ReadResult, FirstSteps } from "../ui/states.tsx";
-import { Table, column, countColumn, timeColumn } from "../ui/table.tsx";
+import {
+  Table,
+  column,
+  countColumn,
+  durationColumn,
+  rateColumn,
+  timeColumn,
+} from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { MissingDataNotice } from "./activity-sums.tsx";
 import { cacheShares, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
@@ -31,7 +38,6 @@ import {
   SPEND_COLUMN,
   shareColumn,
 } from "../ui/spend-columns.tsx";
-import { formatCount } from "../lib/money.ts";
 
 export function ActivityGroups() {
   const { range, only, by, second, metric } = useActivityQuery();
@@ -225,8 +231,6 @@ function PairTable({ by, second, asked }: PairTableProps) {
   );
 }
 
-const perSecond = (rate: number): string => formatCount(Math.round(rate));
-
 function GroupTimes({ by, asked }: { by: UsageGrouping; asked: UsageRange & UsageFilter }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();
@@ -256,19 +260,17 @@ function GroupTimes({ by, asked }: { by: UsageGrouping; asked: UsageRange & Usag
 }
 
 function speedColumn(
-  [id, title]: readonly [string, string],
-  value: (row: DayRow) => number | null,
-  show: (value: number) => string,
+  id: string,
+  title: string,
+  value: (row: DayRow) => number | null | undefined,
+  make = durationColumn,
 ): Column<DayRow> {
-  const cell = (row: DayRow): string => {
-    const known = value(row);
-    return known === null ? "" : show(known);
-  };
-  return { id, title, align: "right", value, csv: [[id, value]], cell };
+  const known = (row: DayRow): number | null => value(row) ?? null;
+  return make(id, title, known, { csv: [[id, known]] });
 }
 
 const TIMES: readonly Column<DayRow>[] = [
-  speedColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, formatDuration),
-  speedColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, formatDuration),
-  speedColumn(["tokens_per_s", "Tokens per second"], (row) => row.tokens_per_s ?? null, perSecond),
+  speedColumn("ttft_p50_ms", "TTFT p50", (row) => row.first_byte_ms?.p50),
+  speedColumn("ttft_p99_ms", "TTFT p99", (row) => row.first_byte_ms?.p99),
+  speedColumn("tokens_per_s", "Tokens per second", (row) => row.tokens_per_s, rateColumn),
 ];

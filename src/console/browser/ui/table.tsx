@@ -354,6 +354,7 @@ export const leftColumn = columnOfType<number>(
 export const countColumn = columnOfType<number>((count) => <Count count={count} />, RIGHT);
 export const tokenColumn = columnOfType<number>((count) => <Tokens count={count} />, RIGHT);
 export const durationColumn = columnOfType<number>(formatDuration, RIGHT);
+export const rateColumn = columnOfType<number>((rate) => <Count count={Math.round(rate)} />, RIGHT);
 export const codeColumn = columnOfType<string>((text) => <code class="small">{text}</code>);
 export const strongColumn = columnOfType<string>((text) => <strong>{text}</strong>);
 
