@@ -3,7 +3,7 @@ import type { DayRow } from "./spend.ts";
 import { DAY_MS, dayName, daysBetween, utcDay } from "./time.ts";
 
 /** The change in the balance on a UTC day, in micro-credits. Spend is negative. */
-export type BalanceMovement = { readonly day: string; readonly micros: number };
+type BalanceMovement = { readonly day: string; readonly micros: number };
 
 /** Returns the balance at the end of each day. */
 export function balanceCurve(

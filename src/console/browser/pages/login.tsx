@@ -257,17 +257,23 @@ async function resume(before: CurrentSession): Promise<CallOutcome<CurrentSessio
   return new Promise(() => undefined);
 }
 
-/** The dialog after another tab switched the organization. */
-function SwitchedDialog({ change, finish }: PendingConfirmation) {
+function useResume({ finish }: PendingConfirmation) {
   const before = useSession();
-  const name = before.organization?.name ?? "no organization";
-  const { busy, failure, start } = useChange(
+  const resumption = useChange(
     () => resume(before),
     (now) => {
       session.set(now);
       finish(true);
     },
   );
+  return { before, ...resumption };
+}
+
+/** The dialog after another tab switched the organization. */
+function SwitchedDialog(pending: PendingConfirmation) {
+  const { change, finish } = pending;
+  const { before, busy, failure, start } = useResume(pending);
+  const name = before.organization?.name ?? "no organization";
   return (
     <Dialog title="Another organization is open" onClose={() => finish(false)} asks={false}>
       <p>
@@ -283,15 +289,9 @@ function SwitchedDialog({ change, finish }: PendingConfirmation) {
   );
 }
 
-function ConfirmDialog({ why, change, finish }: PendingConfirmation) {
-  const before = useSession();
-  const [failure, setFailure] = useState<CallFailure>();
-  const resumePage = async (): Promise<void> => {
-    const now = await resume(before);
-    if (!now.ok) return setFailure(now.failure);
-    session.set(now.value);
-    finish(true);
-  };
+function ConfirmDialog(pending: PendingConfirmation) {
+  const { why, change, finish } = pending;
+  const { before, failure, start } = useResume(pending);
   const isOver = why === "ended";
   return (
     <Dialog
@@ -305,10 +305,8 @@ function ConfirmDialog({ why, change, finish }: PendingConfirmation) {
           : `Confirm it's you: ${change} needs a login from the last ten minutes.`}
       </p>
       {failure && <FailureNotice failure={failure} />}
-      {before.kind !== "key" && (
-        <ProviderButtons isOver={isOver} onDone={() => void resumePage()} />
-      )}
-      {before.kind !== "person" && <PasteKeyForm onDone={() => void resumePage()} />}
+      {before.kind !== "key" && <ProviderButtons isOver={isOver} onDone={start} />}
+      {before.kind !== "person" && <PasteKeyForm onDone={start} />}
     </Dialog>
   );
 }

@@ -26,7 +26,7 @@ function useHasWaited(): boolean {
 }
 
 /** A placeholder with the final height, so that the layout doesn't move. */
-export function Skeleton({ height }: { height: number }) {
+function Skeleton({ height }: { height: number }) {
   const waited = useHasWaited();
   const rows = Array.from({ length: Math.max(1, Math.floor(height / 36)) }, (_, i) => i);
   return (
