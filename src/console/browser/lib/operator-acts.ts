@@ -1,3 +1,4 @@
+import type { PriceRow } from "../api/types.ts";
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { withAffixes, formatEventFields, formatUtcMinute } from "./changes.ts";
 import { STATUS_VERBS } from "./event-sentence.ts";
@@ -99,17 +100,9 @@ function organizationText({ whose, details, text }: ActInput): string {
   return `${verb}${withAffixes(" ", whose)}${withAffixes(": ", reasonAndChanges)}`;
 }
 
-type Price = {
-  readonly list: string;
-  readonly item: string;
-  readonly from: string;
-  readonly percent: number | null;
-  readonly price: Readonly<Record<string, number>> | null;
-};
-
 function pricesText({ details }: ActInput, verb: string, other: string): string {
   const { prices = [], price_count: count } = details as {
-    readonly prices?: readonly Price[];
+    readonly prices?: readonly PriceRow[];
     readonly price_count?: number;
   };
   if (prices.length === 0) return other;
@@ -117,7 +110,7 @@ function pricesText({ details }: ActInput, verb: string, other: string): string 
   return `${verb} ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${countText(more, "more price")}` : ""}`;
 }
 
-function priceText({ list, item, from, percent, price }: Price): string {
+function priceText({ list, item, from, percent, price }: PriceRow): string {
   const amounts = Object.entries(price ?? {})
     .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
     .map(([field, dollars]) => `${formatCharge(dollarsToMicros(dollars))} ${pricedText(field)}`)
