@@ -17,21 +17,14 @@ const NAMES = ["operator", "org", "from", "to"];
 export function Acts() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Act | null>(null);
-  const { operator, org, from, to } = query;
+  const { operator = "", org = "", from = "", to = "" } = query;
   return (
     <>
       <PageHead title="Events" text="Changes by operators in the last year, newest first." />
       <List
         name="Events"
         call={CALL}
-        filling={{
-          query: {
-            ...(operator && { operator }),
-            ...(org && { org }),
-            ...(from && { from }),
-            ...(to && { to: dayAfter(to) }),
-          },
-        }}
+        filling={{ query: { operator, org, from, to: dayAfter(to) } }}
         every={60_000}
         rowsOf={({ events }) => events}
         columns={COLUMNS}

@@ -246,9 +246,8 @@ function useObjectResults(text: string, isAsked: boolean): SearchResults {
   const [from, setFrom] = useState({ text: "", after: "" });
   const q = extractKeyPrefix(text);
   const after = from.text === q ? from.after : "";
-  const query = { q, ...(after !== "" && { after }) };
   const call = isAsked && q.length > 1 ? "GET /admin/v1/find" : null;
-  const answer = latestOf(useRead(call, { query }));
+  const answer = latestOf(useRead(call, { query: { q, after } }));
   const next = answer?.data.length === 0 ? answer.next_after : null;
   useEffect(() => {
     if (next !== null) setFrom({ text: q, after: next });

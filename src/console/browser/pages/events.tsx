@@ -34,12 +34,7 @@ function EventList() {
   const [opened, setOpened] = useState<Event | null>(null);
   const [, id] = usePathSegments();
   const nameOf = useNames();
-  const { type, from, to } = query;
-  const chosen = {
-    ...(type && { type: type as Event["type"] }),
-    ...(from && { from }),
-    ...(to && { to }),
-  };
+  const { type = "", from = "", to = "" } = query;
   const close = (): void => {
     setOpened(null);
     if (id !== undefined) goTo(["events"], query);
@@ -51,7 +46,7 @@ function EventList() {
       <List
         name="Events"
         call="GET /v1/events"
-        filling={{ query: chosen }}
+        filling={{ query: { type: type as Event["type"], from, to } }}
         rowsOf={({ events }) => events}
         every={10_000}
         columns={columnsOf(nameOf)}

@@ -116,17 +116,15 @@ function OrganizationFacts({ one }: { one: Found }) {
   const { suspension } = one;
   const facts = [
     ["Status", <Badge tone={one.status === "active" ? "good" : "bad"}>{one.status}</Badge>],
-    ...(suspension
-      ? [
-          [
-            "Suspended",
-            <span>
-              <Time at={suspension.at} /> by {suspension.operator}
-              {suspension.reason === null ? "" : `: ${suspension.reason}`}
-            </span>,
-          ] as const,
-        ]
-      : []),
+    [
+      "Suspended",
+      suspension && (
+        <span>
+          <Time at={suspension.at} /> by {suspension.operator}
+          {suspension.reason === null ? "" : `: ${suspension.reason}`}
+        </span>
+      ),
+    ],
     [
       "Balance",
       one.credits_micro === null ? "Unknown" : <Money micros={one.credits_micro} kind="left" />,

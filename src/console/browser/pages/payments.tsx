@@ -23,7 +23,7 @@ const STATES = [
 export function Payments() {
   const [query] = useQuery();
   const [, orgId, id] = usePathSegments();
-  const { org, from, to } = query;
+  const { org = "", from = "", to = "" } = query;
   const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
   return (
     <>
@@ -31,14 +31,7 @@ export function Payments() {
       <List
         name="Purchases"
         call={CALL}
-        filling={{
-          query: {
-            ...(state && { state }),
-            ...(org && { org }),
-            ...(from && { from }),
-            ...(to && { to: dayAfter(to) }),
-          },
-        }}
+        filling={{ query: { ...(state && { state }), org, from, to: dayAfter(to) } }}
         every={10_000}
         rowsOf={({ purchases }) => purchases}
         columns={COLUMNS}

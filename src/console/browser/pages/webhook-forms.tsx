@@ -261,9 +261,9 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
 const COUNTED_MAX = 100;
 
 function ReplayCount({ webhook, since }: { webhook: Webhook; since: string }) {
-  const from = Number.isNaN(Date.parse(since)) ? null : new Date(since).toISOString();
-  const query = { limit: COUNTED_MAX, ...(from !== null && { from }) };
-  const read = useRead(from === null ? null : "GET /v1/events", { query });
+  const from = Number.isNaN(Date.parse(since)) ? "" : new Date(since).toISOString();
+  const query = { limit: COUNTED_MAX, from };
+  const read = useRead(from === "" ? null : "GET /v1/events", { query });
   const { types, url } = webhook;
   const isWanted = ({ type }: { type: string }): boolean =>
     types === null || types.some((one) => one === type);

@@ -28,8 +28,7 @@ type ErrorChartProps = {
   onSelect?: (from: string, to: string) => void;
 };
 export function ErrorChart({ range: { from, to }, keyId, code, parts, onSelect }: ErrorChartProps) {
-  const keyed = keyId !== undefined && { key_id: keyId };
-  const query = { from, to, group_by: "hour,code", ...keyed } as const;
+  const query = { from, to, group_by: "hour,code", key_id: keyId ?? "" } as const;
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const length = parts[0]?.length ?? 10;
   return (
