@@ -147,7 +147,7 @@ function Attempts({ of: { attempts, skipped, duration_ms } }: { of: Generation }
   const whole = Math.max(1, duration_ms ?? 0, ...attempts.map(({ ended_ms }) => ended_ms ?? 0));
   return (
     <div class="table">
-      <table class="attempts" aria-label="Providers called">
+      <table aria-label="Providers called">
         <tbody>
           {attempts.map(({ route: to, outcome, why, status, started_ms, ended_ms }, i) => (
             <tr key={i}>
