@@ -134,14 +134,7 @@ function DebtNotice({ micros }: { micros: number }) {
 }
 
 function useTransactions() {
-  return usePages(
-    "GET /v1/credits",
-    {},
-    {
-      rowsOf: ({ credits }) => credits,
-      every: EVERY_MS,
-    },
-  );
+  return usePages("GET /v1/credits", {}, { rowsOf: ({ credits }) => credits, every: EVERY_MS });
 }
 
 function useIsSold(): boolean {
@@ -165,14 +158,8 @@ function Portal({ verb = "Cards and invoices", tone = "" }: PortalProps) {
 }
 
 function usePurchases() {
-  return usePages(
-    "GET /v1/credits/purchases",
-    {},
-    {
-      rowsOf: ({ purchases }) => purchases,
-      every: EVERY_MS,
-    },
-  );
+  const call = "GET /v1/credits/purchases";
+  return usePages(call, {}, { rowsOf: ({ purchases }) => purchases, every: EVERY_MS });
 }
 
 function OpenPurchase() {

@@ -289,9 +289,7 @@ const PEERS: readonly Column<Peer>[] = [
         <a href={`${url}/console/#/health`}>Open the {region.toUpperCase()} console</a>
       ),
   }),
-  column("last", "Last response", ({ last_ok_at }) => last_ok_at, {
-    cell: ({ last_ok_at }) => <Time at={last_ok_at} none="unknown" />,
-  }),
+  timeColumn("last", "Last response", ({ last_ok_at }) => last_ok_at, { none: "unknown" }),
 ];
 
 const OUTBOXES: readonly Column<Outbox>[] = [

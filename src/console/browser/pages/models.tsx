@@ -122,7 +122,6 @@ const statusBadge = (status: keyof typeof TONES): ComponentChildren => (
 const TONES = { operational: "good", degraded: "warn", unavailable: "bad" } as const;
 const NAMES: readonly Column<Model>[] = [
   column("id", "Model", ({ id }) => id, {
-    csv: [["model", ({ id }) => id]],
     cell: (model) => (
       <>
         <strong

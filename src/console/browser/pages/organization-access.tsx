@@ -158,9 +158,7 @@ function Domains({ id }: OrganizationProps) {
 
 const DOMAINS: readonly Column<CompanyDomain>[] = [
   column("domain", "Domain", ({ domain }) => domain),
-  column("proven", "Proven", ({ proven_at }) => proven_at, {
-    cell: ({ proven_at }) => <Time at={proven_at} none="not yet" />,
-  }),
+  timeColumn("proven", "Proven", ({ proven_at }) => proven_at, { none: "not yet" }),
   column("approved", "State", ({ approved }) => approved, {
     cell: ({ approved, lost_since: lost }) =>
       lost === null ? (

@@ -17,7 +17,6 @@ export function shareColumn(total: number): Column<Spent> {
   const share = ({ cost_micro }: Spent): number => (total === 0 ? 0 : cost_micro / total);
   return column("share", "Share", share, {
     align: "right",
-    csv: [["share", share]],
     cell: (row) => formatPercent(share(row)),
   });
 }

@@ -362,14 +362,14 @@ export function timeColumn<T>(
   id: string,
   title: string,
   value: (row: T) => string | number | null,
-  more: ColumnOptions<T> & { readonly withClock?: boolean } = {},
+  more: ColumnOptions<T> & { readonly none?: string; readonly withClock?: boolean } = {},
 ): Column<T> {
-  const { withClock = false, ...rest } = more;
+  const { none = "never", withClock = false, ...rest } = more;
   return {
     id,
     title,
     value,
-    cell: (row) => <Time at={value(row)} withClock={withClock} />,
+    cell: (row) => <Time at={value(row)} {...{ none, withClock }} />,
     ...rest,
   };
 }
