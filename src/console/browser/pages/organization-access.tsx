@@ -108,16 +108,26 @@ function EndInvitation({ id, onClose }: Closing) {
   );
 }
 
+const APPROVE = "POST /admin/v1/orgs/{id}/domains/{domain}/approve";
+
 function Domains({ id }: OrganizationProps) {
   const may = useCanMakeCall();
-  const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
+  const mayApprove = may(APPROVE);
   const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
     ...DOMAINS,
     actionsColumn(
       ({ domain, proven_at, approved }) =>
-        mayApprove && proven_at !== null && !approved && <Approve id={id} domain={domain} />,
+        mayApprove &&
+        proven_at !== null &&
+        !approved && (
+          <Action
+            tone="quiet"
+            verb="Approve"
+            run={() => change(APPROVE, { path: { id, domain } }, TOUCHES)}
+          />
+        ),
     ),
   ];
   return (
@@ -170,17 +180,6 @@ const DOMAINS: readonly Column<CompanyDomain>[] = [
       ),
   }),
 ];
-
-function Approve({ id, domain }: OrganizationProps & { domain: string }) {
-  const name = "POST /admin/v1/orgs/{id}/domains/{domain}/approve";
-  return (
-    <Action
-      tone="quiet"
-      verb="Approve"
-      run={() => change(name, { path: { id, domain } }, TOUCHES)}
-    />
-  );
-}
 
 function Sessions({ id }: OrganizationProps) {
   const mayEnd = useCanMakeCall()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");

@@ -59,24 +59,18 @@ function WebhookPanel({ id, webhook }: WebhookProps) {
       {tested !== null && <p role="status">{tested}</p>}
       {failure && <FailureNotice failure={failure} />}
       <Facts facts={healthFacts(webhook)} />
-      <Deliveries id={id} webhookId={webhook.id} />
+      <List
+        name="Deliveries"
+        call="GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries"
+        filling={{ path }}
+        rowsOf={({ deliveries }) => deliveries}
+        limit={10}
+        height={200}
+        columns={DELIVERY_COLUMNS}
+        empty="Nothing has been sent yet."
+      />
       {replaying && <Replay id={id} webhook={webhook} onClose={() => setReplaying(false)} />}
     </Panel>
-  );
-}
-
-function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
-  return (
-    <List
-      name="Deliveries"
-      call="GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries"
-      filling={{ path: { id, webhook_id: webhookId } }}
-      rowsOf={({ deliveries }) => deliveries}
-      limit={10}
-      height={200}
-      columns={DELIVERY_COLUMNS}
-      empty="Nothing has been sent yet."
-    />
   );
 }
 

@@ -90,7 +90,7 @@ function Verbs({ one, onDo }: VerbsProps) {
       {may("POST /admin/v1/orgs/{id}/reconcile") && (
         <Button text="Reconcile" onClick={() => onDo("reconcile")} />
       )}
-      {one && <ViewAsCustomer id={one.id} />}
+      {one && <Action verb="View as customer" run={() => viewAs(one.id)} onDone={() => goTo([])} />}
       {one && mayChange && <Button text="Change…" onClick={() => onDo("change")} />}
       {one && mayChange && operator !== "finance" && (
         <Button
@@ -104,10 +104,6 @@ function Verbs({ one, onDo }: VerbsProps) {
       )}
     </>
   );
-}
-
-function ViewAsCustomer({ id }: { id: string }) {
-  return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
 }
 
 type Found = Calls["GET /admin/v1/orgs/{id}"]["answer"];
