@@ -125,7 +125,7 @@ function onlyOf(query: UrlQuery): UsageFilter {
 export function orderGroupings(by: UsageGrouping, second: UsageGrouping): UsageGroupingPair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
-  return by === second || isNone ? null : (`${one},${two}` as UsageGroupingPair);
+  return by === second || isNone ? null : `${one},${two}`;
 }
 
 function rankOf(split: UsageGrouping): number {

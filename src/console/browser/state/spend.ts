@@ -35,25 +35,14 @@ export function useSpend(group_by: GroupBy | null, { from, to }: UsageRange): Re
   return useCustomRead(group_by === null ? null : buildUrl(CALL, { query }), load, { every });
 }
 
-type TagSplit = `tag:${string}`;
-export type UsageGrouping = SpendGrouping | "provider" | "member" | TagSplit;
+export type UsageGrouping = SpendGrouping | "provider" | "member" | `tag:${string}`;
 
 /** Returns the tag's key if spend is grouped by a tag, or null. */
 export function tagKeyOfGrouping(split: UsageGrouping): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }
 
-export type UsageGroupingPair =
-  | `${UsageGrouping},${TagSplit}`
-  | "model,provider"
-  | "model,key"
-  | "model,user"
-  | "provider,key"
-  | "provider,user"
-  | "key,user"
-  | "model,member"
-  | "provider,member"
-  | "user,member";
+export type UsageGroupingPair = `${UsageGrouping},${UsageGrouping}`;
 type FilterName = "model" | "provider" | "key_id" | "external_id" | "member_id" | "tag";
 export type UsageFilter = { readonly [name in FilterName]?: string };
 type ActivitySumsQuery = UsageRange &
