@@ -42,11 +42,11 @@ import {
   getKeySessions,
 } from "./keys.ts";
 import type { OperatorEndpoint, OperatorCall, OperatorChange } from "./operator-context.ts";
+import { organizationNotFound } from "./organization-call.ts";
 import {
   getLostOrganizations,
   getOrganization,
   getOrganizations,
-  organizationNotFound,
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";

@@ -15,7 +15,7 @@ import {
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { findOrganizationOfCall } from "./organizations.ts";
+import { noFields, withOrganization } from "./organization-call.ts";
 import {
   parseSessionEndRequest,
   parseSessionsQuery,
@@ -23,15 +23,13 @@ import {
 } from "../accounts/keys/sessions.route.ts";
 
 /** Handles `GET /orgs/{id}/keys`. */
-export async function getKeys(call: OperatorCall) {
-  const query = parseKeyListQuery(call.url);
-  if (!query.ok) return query;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const owner = { orgId: found.value.id, memberId: null };
-  const page = await readKeyPage(call.db, owner, query.value);
-  return success(keyPageView(page, (key) => keyView(call, key)));
-}
+export const getKeys = withOrganization(
+  ({ url }) => parseKeyListQuery(url),
+  async (call, { id: orgId }, query) => {
+    const page = await readKeyPage(call.db, { orgId, memberId: null }, query);
+    return success(keyPageView(page, (key) => keyView(call, key)));
+  },
+);
 
 /** Handles `GET /orgs/{id}/keys/{key_id}`. */
 export async function getKey(call: OperatorCall) {
@@ -104,27 +102,22 @@ function keyView(call: OperatorCall, key: StoredKey) {
 const ANY_OWNER = { keyId: null, memberId: null };
 
 /** Handles `GET /orgs/{id}/sessions`. */
-export async function getKeySessions(call: OperatorCall) {
-  const query = parseSessionsQuery(call.url);
-  if (!query.ok) return query;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const wallet = call.wallet(found.value.id);
-  const page = await wallet.sessions({ owner: ANY_OWNER, ...query.value });
-  return page.ok ? success(sessionPageView(page.value)) : page;
-}
+export const getKeySessions = withOrganization(
+  ({ url }) => parseSessionsQuery(url),
+  async (call, { id }, query) => {
+    const page = await call.wallet(id).sessions({ owner: ANY_OWNER, ...query });
+    return page.ok ? success(sessionPageView(page.value)) : page;
+  },
+);
 
 /**
  * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. The session ends
  * in all regions before the response.
  */
-export async function deleteKeySession(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { id: orgId } = found.value;
+export const deleteKeySession = withOrganization(noFields, async (call, { id: orgId }) => {
   const id = call.params["session_id"] ?? "";
   const ending = await parseSessionEndRequest(id, { ...call, of: { orgId }, owner: ANY_OWNER });
   if (!ending.ok) return ending;
   const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;
-}
+});

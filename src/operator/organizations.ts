@@ -42,6 +42,7 @@ import {
 } from "./customers.store.ts";
 import type { CustomerOrganization } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
+import { noFields, withOrganization } from "./organization-call.ts";
 import { findSuspension, OPERATOR_EVENT_ID_PREFIX } from "./operator-events.store.ts";
 
 export const newOrganizationSchema = z.object({
@@ -200,12 +201,10 @@ function customerFigures(row: CustomerOrganization) {
 }
 
 /** Handles `GET /orgs/{id}`. */
-export async function getOrganization(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { id, status } = found.value;
+export const getOrganization = withOrganization(noFields, async (call, organization) => {
+  const { id, status } = organization;
   const [shown, closing, suspended] = await Promise.all([
-    organizationViewWithBalance(call, found.value),
+    organizationViewWithBalance(call, organization),
     findOrganizationClosing(call.db, id),
     status === "suspended" ? findSuspension(call.db, id) : null,
   ]);
@@ -222,7 +221,7 @@ export async function getOrganization(call: OperatorCall) {
       reason: suspension.reason,
     },
   });
-}
+});
 
 /** Handles `POST /orgs/{id}/members/{member_id}/keys`. */
 export async function postMemberKey(call: OperatorCall) {
@@ -235,17 +234,6 @@ export async function postMemberKey(call: OperatorCall) {
   const inserted = await insertKey(call.db, booked, null, { actor: call.actor });
   if (!inserted.ok) return inserted;
   return created({ ...apiKeyView(inserted.value, call.region, call.now), key });
-}
-
-export async function findOrganizationOfCall(
-  call: OperatorCall,
-): Promise<Result<StoredOrganization>> {
-  const row = await findOrganization(call.db, call.params["id"] ?? "");
-  return row === null ? organizationNotFound() : success(row);
-}
-
-export function organizationNotFound(): Refusal {
-  return refuse({ kind: "not_found", message: "No such organization." });
 }
 
 /**

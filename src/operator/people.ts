@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
 import {
   closeOrganizationEverywhere,
@@ -18,7 +18,8 @@ import {
   sendInvitation,
 } from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { getOrganization, findOrganizationOfCall } from "./organizations.ts";
+import { bodyOf, noFields, queryOf, withOrganization } from "./organization-call.ts";
+import { getOrganization } from "./organizations.ts";
 import {
   insertMember,
   listMembers,
@@ -34,19 +35,14 @@ import {
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 
 /** Handles `POST /orgs/{id}/invitations`. */
-export async function postInvitation(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
+export const postInvitation = withOrganization(noFields, async (call, { id, name, isPersonal }) => {
+  if (isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
   const origin = new URL(call.url).origin;
-  const invitation = await createInvitation({ ...call, origin }, found.value.id, {
-    by: null,
-    body: call.body,
-  });
+  const invitation = await createInvitation({ ...call, origin }, id, { by: null, body: call.body });
   if (!invitation.ok) return invitation;
-  const by = { organization: found.value.name, inviter: null };
+  const by = { organization: name, inviter: null };
   return created({ ...invitation.value, mailed: sendInvitation(call, invitation.value, by) });
-}
+});
 
 function isForMember(body: unknown): boolean {
   const fields = parseFields(newInvitationSchema, [], body);
@@ -54,20 +50,14 @@ function isForMember(body: unknown): boolean {
 }
 
 /** Handles `DELETE /orgs/{id}/invitations/{invitation_id}`. */
-export async function deleteInvitation(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
+export const deleteInvitation = withOrganization(noFields, async (call, { id: orgId }) => {
   const { invitation_id: id = "" } = call.params;
-  const ended = await endInvitation(call.db, { id, orgId: found.value.id }, call);
-  if (ended) return success({ id, ended: true });
+  if (await endInvitation(call.db, { id, orgId }, call)) return success({ id, ended: true });
   return refuse({ kind: "not_found", message: "No such invitation." });
-}
+});
 
 /** Handles `GET /orgs/{id}/domains`. */
-export async function getDomains(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { id } = found.value;
+export const getDomains = withOrganization(noFields, async (call, { id }) => {
   const [domains, issuer] = await Promise.all([
     listDomains(call.db, id),
     findCompanyIssuer(call.db, id),
@@ -76,7 +66,7 @@ export async function getDomains(call: OperatorCall) {
     domains: domains.map((one) => companyDomainView(one, call.companyDomains)),
     has_own_login: issuer !== null,
   });
-}
+});
 
 /** Handles `POST /orgs/{id}/domains/{domain}/approve`. */
 export async function postDomainApproval(call: OperatorCall) {
@@ -88,44 +78,33 @@ export async function postDomainApproval(call: OperatorCall) {
 }
 
 /** Handles `DELETE /orgs/{id}/company-issuer`, for a company whose login no longer works. */
-export async function deleteCompanyIssuer(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { id } = found.value;
+export const deleteCompanyIssuer = withOrganization(noFields, async (call, { id }) => {
   if (!(await removeIssuer(call.db, id, call))) {
     return refuse({ kind: "not_found", message: "This organization has no company login." });
   }
   await emailOwnersAboutIssuerChange(call, id);
   return success({ id, deleted: true });
-}
+});
 
 export const closeOrganizationQuerySchema = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
 /** Handles `DELETE /orgs/{id}`. */
-export async function deleteOrganization(call: OperatorCall) {
-  const fields = parseQuery(closeOrganizationQuerySchema, call.url);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const by = {
-    actor: call.actor,
-    memberId: null,
-    givesUp: fields.value.give_up_balance === "true",
-  };
-  const closed = await closeOrganizationEverywhere(call, found.value.id, by);
-  return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
-}
+export const deleteOrganization = withOrganization(
+  queryOf(closeOrganizationQuerySchema),
+  async (call, { id }, { give_up_balance: givesUp }) => {
+    const by = { actor: call.actor, memberId: null, givesUp: givesUp === "true" };
+    const closed = await closeOrganizationEverywhere(call, id, by);
+    return closed.ok ? success({ id, deleted: true }) : closed;
+  },
+);
 
 /** Handles `POST /orgs/{id}/restore`. */
-export async function postOrganizationRestore(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const restored = await reopenOrganization(call, found.value.id, call.actor);
-  if (!restored.ok) return restored;
-  return getOrganization(call);
-}
+export const postOrganizationRestore = withOrganization(noFields, async (call, { id }) => {
+  const restored = await reopenOrganization(call, id, call.actor);
+  return restored.ok ? getOrganization(call) : restored;
+});
 
 export const newMemberSchema = z.object({ email: emailSchema, role: roleSchema });
 export const memberChangeSchema = z.object({
@@ -134,29 +113,21 @@ export const memberChangeSchema = z.object({
 });
 
 /** Handles `GET /orgs/{id}/members`. */
-export async function getMembers(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const rows = await listMembers(call.db, found.value.id);
+export const getMembers = withOrganization(noFields, async ({ db }, { id }) => {
+  const rows = await listMembers(db, id);
   return success({ members: rows.map(memberView) });
-}
+});
 
 /** Handles `POST /orgs/{id}/members`. */
-export async function postMember(call: OperatorCall) {
-  const fields = parseFields(newMemberSchema, MEMBER_READ_ONLY_FIELDS, call.body);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  if (found.value.isPersonal === 1) return personalOrganizationRefusal();
-  const member = {
-    id: crypto.randomUUID(),
-    orgId: found.value.id,
-    createdAt: call.now,
-    ...fields.value,
-  };
-  const added = await insertMember(call.db, member, call.actor);
-  return added.ok ? created(memberView(added.value)) : added;
-}
+export const postMember = withOrganization(
+  bodyOf(newMemberSchema, MEMBER_READ_ONLY_FIELDS),
+  async ({ db, actor, now }, { id: orgId, isPersonal }, fields) => {
+    if (isPersonal === 1) return personalOrganizationRefusal();
+    const member = { id: crypto.randomUUID(), orgId, createdAt: now, ...fields };
+    const added = await insertMember(db, member, actor);
+    return added.ok ? created(memberView(added.value)) : added;
+  },
+);
 
 /** Handles `PATCH /orgs/{id}/members/{member_id}`. */
 export async function patchMember(call: OperatorCall) {

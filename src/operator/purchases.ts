@@ -25,7 +25,7 @@ import { listPublishedPurchases, REFUNDED_FILTER } from "../money/payments/payme
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import { creditsQuerySchema, purchasesQuerySchema } from "../money/payments/purchases.route.ts";
-import { findOrganizationOfCall } from "./organizations.ts";
+import { bodyOf, noFields, queryOf, withOrganization } from "./organization-call.ts";
 import { idRangeOfPage } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -61,32 +61,25 @@ export async function getAllPurchases(call: OperatorCall) {
 }
 
 /** Handles `GET /orgs/{id}/purchases`. */
-export async function getPurchases(call: OperatorCall) {
-  const page = parseQuery(purchasesQuerySchema, call.url);
-  if (!page.ok) return page;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { limit, after = null } = page.value;
-  const listed = await call.payments(found.value.id).purchases(limit, after);
-  return listed.ok ? success(purchasePageView(listed.value, operatorPurchaseView)) : listed;
-}
+export const getPurchases = withOrganization(
+  queryOf(purchasesQuerySchema),
+  async (call, { id }, { limit, after = null }) => {
+    const listed = await call.payments(id).purchases(limit, after);
+    return listed.ok ? success(purchasePageView(listed.value, operatorPurchaseView)) : listed;
+  },
+);
 
 /** Handles `GET /orgs/{id}/purchases/{purchase_id}`. */
-export async function getPurchase(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const purchase = await call.payments(found.value.id).purchase(call.params["purchase_id"] ?? "");
+export const getPurchase = withOrganization(noFields, async (call, { id }) => {
+  const purchase = await call.payments(id).purchase(call.params["purchase_id"] ?? "");
   return purchase.ok ? success(operatorPurchaseView(purchase.value)) : purchase;
-}
+});
 
 /**
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Lets the payments object read the
  * purchase from Stripe again, after the response.
  */
-export async function postPurchaseCheck(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const orgId = found.value.id;
+export const postPurchaseCheck = withOrganization(noFields, async (call, { id: orgId }) => {
   const payments = call.payments(orgId);
   const purchase = await payments.purchase(call.params["purchase_id"] ?? "");
   if (!purchase.ok) return purchase;
@@ -95,7 +88,7 @@ export async function postPurchaseCheck(call: OperatorCall) {
   const hint =
     stripeObject === null ? purchase : await payments.hint({ eventId, orgId, ...stripeObject });
   return hint.ok ? accepted(operatorPurchaseView(purchase.value)) : hint;
-}
+});
 
 /**
  * Returns the Stripe object that determines a purchase's state: its payment, or else its checkout
@@ -117,24 +110,25 @@ export const refundSchema = z.object({
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`. The wallet is updated later. Requires
  * an Idempotency-Key, so that a retry doesn't refund twice.
  */
-export async function postRefund(call: OperatorCall) {
-  const fields = parseFields(refundSchema, [], call.body ?? {});
-  if (!fields.ok) return fields;
-  const key = readIdempotencyKey(call.idempotencyKey ?? undefined);
-  if (!key.ok) return key;
-  if (key.value === null) {
-    return invalid("A refund requires the header 'Idempotency-Key'.", "Idempotency-Key");
-  }
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const refunded = await call.payments(found.value.id).refund({
+export const postRefund = withOrganization(readRefund, async (call, { id }, { fields, key }) => {
+  const refunded = await call.payments(id).refund({
     purchase: call.params["purchase_id"] ?? "",
-    amountCents: fields.value.amount_cents ?? null,
-    reason: fields.value.reason ?? null,
-    name: sha256HexSync(`${call.actor.id} ${key.value}`),
+    amountCents: fields.amount_cents ?? null,
+    reason: fields.reason ?? null,
+    name: sha256HexSync(`${call.actor.id} ${key}`),
     actor: call.actor,
   });
   return refunded.ok ? accepted(operatorPurchaseView(refunded.value)) : refunded;
+});
+
+function readRefund({ body, idempotencyKey }: OperatorCall) {
+  const fields = parseFields(refundSchema, [], body ?? {});
+  if (!fields.ok) return fields;
+  const key = readIdempotencyKey(idempotencyKey ?? undefined);
+  if (!key.ok) return key;
+  return key.value === null
+    ? invalid("A refund requires the header 'Idempotency-Key'.", "Idempotency-Key")
+    : success({ fields: fields.value, key: key.value });
 }
 
 export const forgiveDebtSchema = z.object({
@@ -143,25 +137,20 @@ export const forgiveDebtSchema = z.object({
 });
 
 /** Handles `POST /orgs/{id}/owed`. Forgives part of the debt, once per `reference`. */
-export async function postDebtForgiveness(call: OperatorCall) {
-  const fields = parseFields(forgiveDebtSchema, [], call.body);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { forgive_micro, reference } = fields.value;
-  const { actor } = call;
-  const request = { amountMicro: micros(forgive_micro), reference, actor };
-  const forgiven = await call.wallet(found.value.id).forgive(request);
-  return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
-}
+export const postDebtForgiveness = withOrganization(
+  bodyOf(forgiveDebtSchema),
+  async (call, { id }, { forgive_micro, reference }) => {
+    const request = { amountMicro: micros(forgive_micro), reference, actor: call.actor };
+    const forgiven = await call.wallet(id).forgive(request);
+    return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
+  },
+);
 
 /** Handles `GET /orgs/{id}/credits`. */
-export async function getCreditRows(call: OperatorCall) {
-  const page = parseQuery(creditsQuerySchema, call.url);
-  if (!page.ok) return page;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { limit, after = null } = page.value;
-  const credits = await call.wallet(found.value.id).creditPage(limit, after);
-  return credits.ok ? success(creditPageView(credits.value, null)) : credits;
-}
+export const getCreditRows = withOrganization(
+  queryOf(creditsQuerySchema),
+  async (call, { id }, { limit, after = null }) => {
+    const credits = await call.wallet(id).creditPage(limit, after);
+    return credits.ok ? success(creditPageView(credits.value, null)) : credits;
+  },
+);

@@ -8,7 +8,7 @@ import { findOrganizationIdBySlug } from "../accounts/organizations/organization
 import { readCosts } from "./margin.ts";
 import { parsePriceFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { findOrganizationOfCall } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organization-call.ts";
 import { priceFieldsSchema, findCallKindOfModel, refusePriceUnits } from "./prices.ts";
 
 const ID_MAX = 100;

@@ -4,12 +4,11 @@ import { timestamp } from "../shared/clock.ts";
 import { micros } from "../shared/money.ts";
 import {
   parseFields,
-  parseQuery,
   wholeNumberParameterWithDefault,
   pageQuerySchema,
   parseBody,
 } from "../shared/http/parse-body.ts";
-import { findOrganizationOfCall } from "./organizations.ts";
+import { bodyOf, noFields, queryOf, withOrganization } from "./organization-call.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
@@ -68,36 +67,30 @@ export const ledgerQuerySchema = z.object({
 });
 
 /** Handles `POST /orgs/{id}/credits`. Changes the balance once per `reference`. */
-export async function postCredits(call: OperatorCall) {
-  const fields = parseFields(creditSchema, [], call.body);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { amount_micro, reference } = fields.value;
-  const answer = await call
-    .wallet(found.value.id)
-    .credit({ amountMicro: micros(amount_micro), reference, actor: call.actor });
+export const postCredits = withOrganization(bodyOf(creditSchema), async (call, { id }, fields) => {
+  const { amount_micro, reference } = fields;
+  const request = { amountMicro: micros(amount_micro), reference, actor: call.actor };
+  const answer = await call.wallet(id).credit(request);
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
-}
+});
 
 /** Handles `GET /orgs/{id}/ledger`. */
-export async function getLedger(call: OperatorCall) {
-  const fields = parseQuery(ledgerQuerySchema, call.url);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { after_seq, before_seq, limit, order } = fields.value;
-  const wallet = call.wallet(found.value.id);
-  if (order === "desc") {
-    const newest = await wallet.newestLedger(before_seq, limit);
-    if (!newest.ok) return newest;
-    return success({ rows: newest.value.map(ledgerView), next_after_seq: 0 });
-  }
-  const answer = await wallet.ledger(after_seq, limit);
-  if (!answer.ok) return answer;
-  const rows = answer.value.rows.map(ledgerView);
-  return success({ rows, next_after_seq: answer.value.nextAfterSeq });
-}
+export const getLedger = withOrganization(
+  queryOf(ledgerQuerySchema),
+  async (call, { id }, query) => {
+    const { after_seq, before_seq, limit, order } = query;
+    const wallet = call.wallet(id);
+    if (order === "desc") {
+      const newest = await wallet.newestLedger(before_seq, limit);
+      if (!newest.ok) return newest;
+      return success({ rows: newest.value.map(ledgerView), next_after_seq: 0 });
+    }
+    const answer = await wallet.ledger(after_seq, limit);
+    if (!answer.ok) return answer;
+    const rows = answer.value.rows.map(ledgerView);
+    return success({ rows, next_after_seq: answer.value.nextAfterSeq });
+  },
+);
 
 function ledgerView(row: LedgerRow) {
   return {
@@ -115,14 +108,10 @@ function ledgerView(row: LedgerRow) {
  * Handles `POST /orgs/{id}/reconcile`. Compares the wallet with its ledger, its holds and D1. With
  * `within_ms`, the next call can continue at `next_after`.
  */
-export async function postReconcile(call: OperatorCall) {
-  const fields = parseFields(walletReconciliationSchema, [], call.body ?? {});
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { after, within_ms: withinMs } = fields.value;
+export const postReconcile = withOrganization(readReconciliation, async (call, { id }, fields) => {
+  const { after, within_ms: withinMs } = fields;
   const from = parseReconcileState(after ?? "");
-  const answer = await call.wallet(found.value.id).reconcile({
+  const answer = await call.wallet(id).reconcile({
     ...(from !== null && { from }),
     ...(typeof withinMs === "number" && { withinMs }),
   });
@@ -136,39 +125,34 @@ export async function postReconcile(call: OperatorCall) {
     rows_read: rowsRead,
     ...(next !== undefined && { next_after: JSON.stringify(next) }),
   });
+});
+
+function readReconciliation({ body }: OperatorCall) {
+  return parseFields(walletReconciliationSchema, [], body ?? {});
 }
 
 /** Handles `GET /orgs/{id}/usage`. */
-export async function getUsage(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { id } = found.value;
-  return readUsageReport(call.url, call.now, {
+export const getUsage = withOrganization(noFields, (call, { id }) =>
+  readUsageReport(call.url, call.now, {
     ask: (ask) => ask(call.wallet(id)),
     members: async () => success(await readMemberIdsByKeyId(call.db, id)),
-  });
-}
+  }),
+);
 
 /** Handles `GET /orgs/{id}/alerts`. */
-export async function getAlerts(call: OperatorCall) {
-  const page = parseQuery(pageQuerySchema, call.url);
-  if (!page.ok) return page;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { limit, offset } = page.value;
-  const answer = await call.wallet(found.value.id).alerts(limit, offset);
-  return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
-}
+export const getAlerts = withOrganization(queryOf(pageQuerySchema), async (call, { id }, page) => {
+  const answer = await call.wallet(id).alerts(page.limit, page.offset);
+  return answer.ok ? success(alertsView(answer.value, page)) : answer;
+});
 
 /** Handles `GET /orgs/{id}/events`. */
-export async function getEvents(call: OperatorCall) {
-  const query = parseEventsQuery(call.url);
-  if (!query.ok) return query;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const answer = await call.wallet(found.value.id).events(query.value);
-  return answer.ok ? success(eventsView(answer.value)) : answer;
-}
+export const getEvents = withOrganization(
+  ({ url }) => parseEventsQuery(url),
+  async (call, { id }, query) => {
+    const answer = await call.wallet(id).events(query);
+    return answer.ok ? success(eventsView(answer.value)) : answer;
+  },
+);
 
 /** The request body: the log line `settlement_unsaved`, of which only these fields are used. */
 export const unsavedSettlementSchema = z.object({
@@ -184,38 +168,34 @@ export const unsavedSettlementSchema = z.object({
  * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. The results `voided`
  * and `unknown` mean that nothing is charged.
  */
-export async function postUnsavedSettlement(call: OperatorCall) {
-  const fields = parseBody(unsavedSettlementSchema, call.body);
-  if (!fields.ok) return fields;
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const { request_id: id, org_id, cost_micro, generation } = fields.value;
-  if (org_id !== undefined && org_id !== found.value.id) {
-    return invalid("org_id must be the organization of the path.", "org_id");
-  }
-  const settlement = { id, cost: micros(cost_micro), generation };
-  const answer = await call.wallet(found.value.id).settle(settlement, call.actor);
-  if (!answer.ok) return answer;
-  const { value } = answer;
-  const isSettled = value.kind === "settled";
-  return success({
-    result: value.kind,
-    charged_micro: isSettled ? value.charged : 0,
-    shortfall_micro: isSettled ? value.shortfall : 0,
-  });
-}
+export const postUnsavedSettlement = withOrganization(
+  ({ body }) => parseBody(unsavedSettlementSchema, body),
+  async (call, organization, { request_id: id, org_id, cost_micro, generation }) => {
+    if (org_id !== undefined && org_id !== organization.id) {
+      return invalid("org_id must be the organization of the path.", "org_id");
+    }
+    const settlement = { id, cost: micros(cost_micro), generation };
+    const answer = await call.wallet(organization.id).settle(settlement, call.actor);
+    if (!answer.ok) return answer;
+    const { value } = answer;
+    const isSettled = value.kind === "settled";
+    return success({
+      result: value.kind,
+      charged_micro: isSettled ? value.charged : 0,
+      shortfall_micro: isSettled ? value.shortfall : 0,
+    });
+  },
+);
 
 /**
  * Handles `POST /orgs/{id}/rebuild-wallet`. Restores a lost wallet from D1. Returns 409 if the
  * wallet is intact.
  */
-export async function postRebuildWallet(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
+export const postRebuildWallet = withOrganization(noFields, async (call, { id }) => {
+  const answer = await call.wallet(id).rebuild(id, call.actor);
   if (!answer.ok) return answer;
   // Adds the payments that followed the last publish. If this fails, the payments sweep retries it.
-  await callObject(() => call.payments(found.value.id).poke());
+  await callObject(() => call.payments(id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });
-}
+});

@@ -13,17 +13,14 @@ import {
 } from "../events/webhooks/webhook-views.ts";
 import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { findOrganizationOfCall } from "./organizations.ts";
+import { noFields, withOrganization } from "./organization-call.ts";
 
 /** Handles `GET /orgs/{id}/webhooks`. */
-export async function getWebhooks(call: OperatorCall) {
-  const found = await findOrganizationOfCall(call);
-  if (!found.ok) return found;
-  const rows = await listWebhooks(call.db, found.value.id);
-  const { id } = found.value;
+export const getWebhooks = withOrganization(noFields, async (call, { id }) => {
+  const rows = await listWebhooks(call.db, id);
   const health = await callObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
   return success({ webhooks: rows.map((row) => webhookWithHealthView(row, health, call.now)) });
-}
+});
 
 /** Handles `GET /orgs/{id}/webhooks/{webhook_id}/deliveries`. */
 export async function getWebhookDeliveries(call: OperatorCall) {
