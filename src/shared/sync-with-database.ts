@@ -1,6 +1,6 @@
 import { refuse, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
-import { callObjectWithRetries } from "./reach-object.ts";
+import { callObject } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 
@@ -18,9 +18,8 @@ export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Pr
   let sentRow = row;
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const current = sentRow;
-    const objectCall = await callObjectWithRetries(() => sync.send(current));
-    if (objectCall.unanswered) return refuse(objectCall.failure);
-    if (!objectCall.result.ok) return objectCall.result;
+    const objectCall = await callObject(() => sync.send(current));
+    if (!objectCall.ok) return objectCall;
     const latest = await sync.reread();
     if (latest === null || sync.isSame(sentRow, latest)) return success(latest ?? sentRow);
     sentRow = latest;

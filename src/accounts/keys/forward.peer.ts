@@ -4,11 +4,11 @@ import { failureResponse } from "../../shared/http/failure-response.ts";
 import { setInternalRequestId } from "../../shared/http/internal-request-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
 import type { AdmittedRequest, RequestCredential } from "../../shared/caller.ts";
-import { refuse, success } from "../../shared/failure.ts";
+import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Key } from "../../shared/key.ts";
-import { callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
 import { setInternalCaller, toAdmittedRequest, identifyGlobalKey } from "./internal-caller.ts";
@@ -68,12 +68,11 @@ async function requireActiveKey(
   { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
   const isSession = shown?.session !== undefined;
-  const walletCall = await callObjectWithRetries(
+  const status = await callObject(
     () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, isSession),
     { attemptsMax: 2, after: c.var.timers.after },
   );
-  if (walletCall.unanswered) return refuse(walletCall.failure);
-  return walletCall.result.ok ? success(key) : walletCall.result;
+  return status.ok ? success(key) : status;
 }
 
 /**

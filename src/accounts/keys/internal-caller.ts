@@ -4,7 +4,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { hasLimits } from "../../shared/key-terms.ts";
 import type { Key } from "../../shared/key.ts";
-import { callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import type { StubGetters } from "../../shared/contracts/objects.ts";
@@ -46,15 +46,10 @@ export async function identifyGlobalKey(
     typeof credential === "string"
       ? [credential]
       : [credential.keyHash, presentedSecretHash(credential.keyHash, credential.shown)];
-  const keyObjectCall = await callObjectWithRetries(
-    () => register(keyHash).identify(writeId, secret),
-    {
-      attemptsMax: writeId === null ? 2 : 1,
-      after,
-    },
-  );
-  if (keyObjectCall.unanswered) return refuse(keyObjectCall.failure);
-  const { result } = keyObjectCall;
+  const result = await callObject(() => register(keyHash).identify(writeId, secret), {
+    attemptsMax: writeId === null ? 2 : 1,
+    after,
+  });
   const isRegional = result.ok && result.value.scope !== "global";
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }

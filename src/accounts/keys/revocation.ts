@@ -5,7 +5,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { revocationsOutboxName } from "../../regions/outbox-schedule.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
@@ -70,11 +70,10 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
       : refuse({ kind: "not_found", message: "No such key." });
   }
   // 4. If D1 is unavailable, the key object retries the update.
-  const databaseCall = await callObjectWithRetries(async () => {
+  return callObject(async () => {
     await services.register(key.keyHash).tellBook();
     return success(revokedKey);
   });
-  return databaseCall.unanswered ? refuse(databaseCall.failure) : databaseCall.result;
 }
 
 /**
@@ -87,17 +86,15 @@ async function revokeInObjects(
   revokedAt: number,
 ): Promise<Result<number>> {
   const retryOptions = { attemptsMax: ATTEMPTS };
-  const keyObjectCall = await callObjectWithRetries(
+  const keyObjectCall = await callObject(
     async () => success(await register(keyHash).revoke(revokedAt)),
     retryOptions,
   );
-  const walletCall = await callObjectWithRetries(
+  const walletCall = await callObject(
     () => wallet(orgId).revokeKey(keyHash, revokedAt, { keyId, actor }),
     retryOptions,
   );
-  if (walletCall.unanswered) return refuse(walletCall.failure);
-  if (!walletCall.result.ok) return walletCall.result;
-  return keyObjectCall.unanswered ? refuse(keyObjectCall.failure) : keyObjectCall.result;
+  return walletCall.ok ? keyObjectCall : walletCall;
 }
 
 export async function notifyPeersOfRevocations(
@@ -106,7 +103,7 @@ export async function notifyPeersOfRevocations(
   items: readonly RevocationItem[],
 ): Promise<Result<null>> {
   const calls = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
-    callObjectWithRetries(
+    callObject(
       async () => {
         await outbox(revocationsOutboxName(peer)).enqueueRevocations(items);
         return success(null);
@@ -114,9 +111,5 @@ export async function notifyPeersOfRevocations(
       { attemptsMax: ATTEMPTS },
     ),
   );
-  for (const notices of await Promise.all(calls)) {
-    if (notices.unanswered) return refuse(notices.failure);
-    if (!notices.result.ok) return notices.result; // the outbox was overloaded
-  }
-  return success(null);
+  return (await Promise.all(calls)).find((notice) => !notice.ok) ?? success(null);
 }

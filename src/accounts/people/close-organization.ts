@@ -6,7 +6,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
   closeOrganization,
@@ -185,14 +185,12 @@ export async function removeOrganization(
   if (keys === null) return success(null);
   const ended = await revokeKeysEverywhere(services, keys);
   if (!ended.ok) return ended;
-  const webhookRemoval = await callObjectWithRetries(() => deliveries(orgId).refresh(orgId));
-  if (webhookRemoval.unanswered) return refuse(webhookRemoval.failure);
-  if (!webhookRemoval.result.ok) return webhookRemoval.result;
+  const webhookRemoval = await callObject(() => deliveries(orgId).refresh(orgId));
+  if (!webhookRemoval.ok) return webhookRemoval;
   for (let call = 0; call < ERASING_CALLS_MAX; call++) {
-    const erasure = await callObjectWithRetries(() => wallet(orgId).eraseEndUsers());
-    if (erasure.unanswered) return refuse(erasure.failure);
-    if (!erasure.result.ok) return erasure.result;
-    if (erasure.result.value.more) continue;
+    const erasure = await callObject(() => wallet(orgId).eraseEndUsers());
+    if (!erasure.ok) return erasure;
+    if (erasure.value.more) continue;
     await recordOrganizationRemoval(db, orgId, nowMs);
     return success(null);
   }

@@ -2,9 +2,9 @@ import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { consoleAccountName } from "../../shared/console-account.ts";
-import { refuse, success } from "../../shared/failure.ts";
+import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
 import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/members.store.ts";
 
@@ -24,10 +24,9 @@ export async function endSessionsOfMember(
   member: MemberIds,
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personConsoleAccountName(personId, realm));
-  const closed = await mapConcurrently(CONCURRENT_MAX, accounts, async (account) => {
-    const calls = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
-    return calls.unanswered ? refuse(calls.failure) : calls.result;
-  });
+  const closed = await mapConcurrently(CONCURRENT_MAX, accounts, (account) =>
+    callObject(() => consoles(account).closeOf(member.id)),
+  );
   return closed.find((one) => !one.ok) ?? success(null);
 }
 
