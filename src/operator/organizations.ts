@@ -18,7 +18,6 @@ import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { creationTimeOfId } from "../shared/id.ts";
-import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { callObject } from "../shared/reach-object.ts";
 import {
   emailSchema,
@@ -34,6 +33,7 @@ import {
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
 import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
+import { discardWallet } from "../accounts/people/sign-up.ts";
 import {
   listCustomers,
   CUSTOMER_SORT_ORDERS,
@@ -127,14 +127,6 @@ export async function postOrganization(call: OperatorCall) {
 
 async function isLost(call: OperatorCall, id: string): Promise<boolean> {
   return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
-}
-
-async function discardWallet({ wallet }: OperatorCall, id: string): Promise<void> {
-  await wallet(id)
-    .discard()
-    .catch((error: unknown) => {
-      logWarning("wallet_not_discarded", { org_id: id, reason: errorMessageOf(error) });
-    });
 }
 
 /** Resets a restored wallet's operator settings to the defaults. */

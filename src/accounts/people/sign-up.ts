@@ -24,7 +24,6 @@ import {
   findOwedPromotion,
   recordPromotionCredit,
 } from "./sign-up.store.ts";
-import type { SignUpPromotion } from "./sign-up.store.ts";
 import { createInsertConsoleKeyStatement, mintConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
@@ -105,10 +104,22 @@ export async function countSignUp(
   return hasSlot ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
-/** Credits an organization's sign-up promotion. Logs failures; the next login retries. */
-export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
+/**
+ * Credits an organization's sign-up promotion. Logs failures; the next login retries. Retries credit
+ * it only once, because they have the same reference.
+ */
+export async function creditPromotion(
+  { db, wallet, now: nowMs }: PeopleServices,
+  orgId: string,
+): Promise<void> {
   try {
-    await creditPromotionOnce(services, orgId);
+    const promotion = await findOwedPromotion(db, orgId);
+    if (promotion === null) return;
+    const { identity, amountMicro } = promotion;
+    const reference = `sign-up:${identity}`;
+    const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM_ACTOR };
+    const credited = await wallet(orgId).credit(credit);
+    if (credited.ok) await recordPromotionCredit(db, identity, nowMs);
   } catch (error) {
     logWarning("promotion_not_credited", { org_id: orgId, reason: errorMessageOf(error) });
   }
@@ -255,24 +266,13 @@ function ownerStatements(
   ];
 }
 
-async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise<void> {
+export async function discardWallet(
+  { wallet }: Pick<PeopleServices, "wallet">,
+  orgId: string,
+): Promise<void> {
   await wallet(orgId)
     .discard()
     .catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: orgId, reason: errorMessageOf(error) });
     });
-}
-
-/**
- * Credits the sign-up promotion. Retries credit it only once, because they have the same reference.
- */
-export async function creditPromotionOnce(services: PeopleServices, orgId: string): Promise<void> {
-  const { db, wallet, now: nowMs } = services;
-  const promotion: SignUpPromotion | null = await findOwedPromotion(db, orgId);
-  if (promotion === null) return;
-  const { identity, amountMicro } = promotion;
-  const reference = `sign-up:${identity}`;
-  const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM_ACTOR };
-  const credited = await wallet(orgId).credit(credit);
-  if (credited.ok) await recordPromotionCredit(db, identity, nowMs);
 }
