@@ -45,11 +45,6 @@ import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
 export async function getMe(call: PeopleCall) {
-  const view = await meView(call);
-  return view.ok ? success(view.value) : view;
-}
-
-async function meView(call: PeopleCall) {
   const { db, person, sessions, realm } = call;
   const [known, members, closed] = await Promise.all([
     listIdentities(db, person.id),
@@ -104,7 +99,7 @@ function sessionRecord(one: ConsoleSessionSummary, own: string) {
 }
 
 export async function getMyExport(call: PeopleCall) {
-  const view = await meView(call);
+  const view = await getMe(call);
   if (!view.ok) return view;
   const { db, person, now: nowMs } = call;
   const waitMs = await takeExportSlot(db, person.id, nowMs);

@@ -1,5 +1,3 @@
-import type { Role } from "../../shared/caller.ts";
-import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON_COLUMNS = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
@@ -224,19 +222,14 @@ export type ActingPerson = {
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
 };
 
-type ActingRow = Person & {
-  readonly memberId: string | null;
-  readonly role: Role;
-  readonly memberEmail: string;
-  readonly orgId: string;
-  readonly orgName: string;
-  readonly slug: string;
-  readonly status: OrganizationStatus;
-  readonly isPersonal: 0 | 1;
-  readonly isCompanys: 0 | 1;
-  readonly hasRealm: 0 | 1;
-  readonly keyHash: string | null;
-};
+type ActingRow = Person &
+  Omit<Membership, "memberId" | "name"> & {
+    readonly memberId: string | null;
+    readonly memberEmail: string;
+    readonly orgName: string;
+    readonly hasRealm: 0 | 1;
+    readonly keyHash: string | null;
+  };
 
 /** Returns a session's person and their current membership. */
 export async function findActingPerson(
@@ -269,19 +262,9 @@ export async function findActingPerson(
   const person = { id, name, email, isEmailProven, sessionsFrom };
   if (session.memberId === null) return { person, as: null };
   if (row.memberId === null || row.keyHash === null) return null;
-  const { memberId, role, orgId, orgName, slug, status, isPersonal, isCompanys, keyHash } = row;
-  const as = {
-    memberId,
-    role,
-    orgId,
-    name: orgName,
-    slug,
-    status,
-    isPersonal,
-    isCompanys,
-    keyHash,
-  };
-  return { person, as: { ...as, email: row.memberEmail } };
+  const { memberId, role, orgId, slug, status, isPersonal, isCompanys, keyHash } = row;
+  const membership = { memberId, role, orgId, slug, status, isPersonal, isCompanys };
+  return { person, as: { ...membership, name: row.orgName, keyHash, email: row.memberEmail } };
 }
 
 /**
