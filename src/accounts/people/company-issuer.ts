@@ -33,9 +33,9 @@ export const newIssuerSchema = z.object({
 });
 export const issuerRequirementSchema = z.object({ required: z.boolean() });
 
-const ENCRYPTION_PURPOSE = "turnpike company issuer 1";
-const encryptionOwner = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string =>
-  `${orgId} ${id}`;
+function encryptionPurposeOf({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">) {
+  return { purpose: "turnpike company issuer 1", owner: `${orgId} ${id}` };
+}
 
 /** Hosts of identity providers where anyone can create an account. */
 const PUBLIC_HOSTS =
@@ -100,11 +100,7 @@ export async function postCompanyIssuer(call: MemberCall) {
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
   if (companyDomains === "off" || !hasDomain || first === undefined) return refuseWithoutDomain();
   const ids = { orgId: as.orgId, id: mintId("iss_", nowMs) };
-  const clientSecret = await encryptText(
-    secret,
-    { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(ids) },
-    first,
-  );
+  const clientSecret = await encryptText(secret, encryptionPurposeOf(ids), first);
   const row = { ...ids, issuer, clientId, clientSecret, createdAt: nowMs };
   const issuerCheck = await call.reachIssuer(issuerEntryOf(row));
   if (!issuerCheck.ok) return issuerCheck;
@@ -178,11 +174,7 @@ export function decryptClientSecret(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return decryptText(
-    row.clientSecret,
-    { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(row) },
-    keySecrets,
-  );
+  return decryptText(row.clientSecret, encryptionPurposeOf(row), keySecrets);
 }
 
 export async function reencryptIssuerSecrets(
@@ -190,8 +182,8 @@ export async function reencryptIssuerSecrets(
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
   for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
-    const context = { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(row) };
-    const reencrypted = await reencryptText(row.clientSecret, context, keySecrets);
+    const purpose = encryptionPurposeOf(row);
+    const reencrypted = await reencryptText(row.clientSecret, purpose, keySecrets);
     if (reencrypted !== null) await storeReencryptedSecret(db, row, reencrypted);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }

@@ -13,14 +13,16 @@ export function mintWebhookSecret(): string {
   return SECRET_PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
 }
 
-const ENCRYPTION_PURPOSE = "turnpike webhook secrets 1";
+function encryptionPurposeOf(webhookId: string) {
+  return { purpose: "turnpike webhook secrets 1", owner: webhookId };
+}
 
 export function encryptWebhookSecret(
   secret: string,
   webhookId: string,
   by: KeySecret,
 ): Promise<string> {
-  return encryptText(secret, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, by);
+  return encryptText(secret, encryptionPurposeOf(webhookId), by);
 }
 
 /**
@@ -32,7 +34,7 @@ export function decryptWebhookSecret(
   webhookId: string,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return decryptText(sealed, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, keySecrets);
+  return decryptText(sealed, encryptionPurposeOf(webhookId), keySecrets);
 }
 
 /** Returns the valid secrets, newest first, or none if the newest can't be decrypted. */
@@ -53,11 +55,7 @@ export async function reencryptWebhookSecret(
   webhookId: string,
   keySecrets: readonly KeySecret[],
 ): Promise<EncryptedSecret | null> {
-  const sealed = await reencryptText(
-    secret.sealed,
-    { purpose: ENCRYPTION_PURPOSE, owner: webhookId },
-    keySecrets,
-  );
+  const sealed = await reencryptText(secret.sealed, encryptionPurposeOf(webhookId), keySecrets);
   return sealed === null ? null : { ...secret, sealed };
 }
 
