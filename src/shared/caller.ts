@@ -67,6 +67,7 @@ export type AdmittedRequest = {
   readonly rate: RateLimitState;
   readonly tokens?: RateLimitState;
   readonly isLimited?: boolean;
+  /** The organization's price list, which only the wallet sets. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;

@@ -2,7 +2,6 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import { presentedSecretHash } from "../../shared/caller.ts";
 import type { AdmittedRequest, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
-import type { RateLimitState } from "../../shared/key-status.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
@@ -13,6 +12,7 @@ import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
 import type { StubGetters } from "../../shared/contracts/objects.ts";
+import type { AdmittedKey } from "../../shared/contracts/register.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -118,7 +118,7 @@ async function admitAtPeer(
   const secret = presentedSecretHash(keyHash, shown);
   const pacedSession = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
   const admission = await retryOnce(() => register(keyHash).admit(home, secret, pacedSession));
-  if (!admission.ok) return refuse(admission.failure);
+  if (!admission.ok) return admission;
   const { keyId, orgId, memberId, scope } = admission;
   const caller = { keyId, keyHash, orgId, memberId, scope, home, ...(shown && { shown }) };
   return success(toAdmitted(caller, admission));
@@ -139,15 +139,7 @@ async function retryOnce<T>(call: () => Promise<T>): Promise<T> {
 
 function toAdmitted(
   caller: Caller,
-  {
-    limit,
-    remaining,
-    resetMs,
-    isLimited,
-    priceList,
-    policies,
-    paused,
-  }: RateLimitState & Pick<AdmittedRequest, "isLimited" | "priceList" | "policies" | "paused">,
+  { limit, remaining, resetMs, isLimited, priceList, policies, paused }: AdmittedKey,
 ): AdmittedRequest {
   const rate = { limit, remaining, resetMs };
   return {

@@ -1,27 +1,17 @@
-import type { Failure, Result } from "../failure.ts";
-import type { Paused } from "../paused.ts";
+import type { AdmittedRequest } from "../caller.ts";
+import type { Refusal, Result } from "../failure.ts";
 import type { Key, KeySecrets } from "../key.ts";
-import type { KeyTerms } from "../key-terms.ts";
-import type { PolicyLayer } from "../policy.ts";
+import type { KeyTerms, RateLimitState } from "../key-terms.ts";
 import type { Session } from "../session.ts";
 import type { Region } from "../regions.ts";
 
 export type KeyResult = Result<Key>;
 
 /** An admitted key and its remaining requests under the rate limit. */
-export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-  readonly isLimited?: boolean;
-  /** The organization's price list, which only the wallet sets. */
-  readonly priceList?: string;
-  readonly policies?: readonly PolicyLayer[];
-  readonly paused?: Paused;
-};
-export type KeyAdmissionResult =
-  | ({ readonly ok: true } & AdmittedKey)
-  | { readonly ok: false; readonly failure: Failure };
+export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> &
+  RateLimitState &
+  Omit<AdmittedRequest, "caller" | "rate" | "tokens">;
+export type KeyAdmissionResult = ({ readonly ok: true } & AdmittedKey) | Refusal;
 
 /** A session and its maximum requests per minute (null: the key's limit). */
 export type RateLimitedSession = Pick<Session, "id" | "rpmLimit">;
