@@ -1,5 +1,5 @@
 import type { KeySecret } from "../shared/config/config.ts";
-import { getHmacKey, isSameSecret, computeHmac } from "../accounts/keys/api-key.ts";
+import { isSameSecret, computeHmac } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 
 const cookieName = (region: Region): string => `__Host-turnpike-${region}-known`;
@@ -35,5 +35,5 @@ export async function recordBrowser(
 const TAG_LENGTH = 64;
 
 async function tagOf(secret: KeySecret, region: Region, personId: string): Promise<string> {
-  return (await computeHmac(await getHmacKey(secret), "browser", `${region} ${personId}`)).toHex();
+  return (await computeHmac(secret, "browser", `${region} ${personId}`)).toHex();
 }

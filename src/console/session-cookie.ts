@@ -1,5 +1,5 @@
 import type { KeySecret } from "../shared/config/config.ts";
-import { getHmacKey, isSameSecret, computeHmac } from "../accounts/keys/api-key.ts";
+import { isSameSecret, computeHmac } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 import { assert } from "../shared/assert.ts";
 import { randomBase62 } from "../shared/id.ts";
@@ -71,5 +71,5 @@ export async function readSessionCookie(
 
 /** Returns the HMAC that authenticates a cookie. Its label prevents its use for an API key. */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
-  return (await computeHmac(await getHmacKey(secret), `console ${region}`, untagged)).toHex();
+  return (await computeHmac(secret, `console ${region}`, untagged)).toHex();
 }

@@ -33,11 +33,9 @@ export async function mintKey(options: {
 }): Promise<MintedKey> {
   const [secret] = options.secrets;
   assert(secret !== undefined, "minting a key needs a secret");
-  const hmac = await getHmacKey(secret);
   const untagged =
     scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
-  const key = untagged + (await computeTag(hmac, untagged));
-  return { key, hash: await hashKey(hmac, key), prefix: listedPrefixOfKey(key) };
+  return signKey(untagged, secret);
 }
 
 type RotatedSecretSource = {
@@ -54,11 +52,10 @@ type RotatedSecretSource = {
  * retry returns the same secret.
  */
 export async function mintRotatedSecret(of: RotatedSecretSource): Promise<MintedKey> {
-  const hmac = await getHmacKey(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
   const [first, second] = [
-    await computeHmac(hmac, "rotated", source),
-    await computeHmac(hmac, "rotated more", source),
+    await computeHmac(of.signedBy, "rotated", source),
+    await computeHmac(of.signedBy, "rotated more", source),
   ];
   const derived = encodeBase62(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
   const untagged =
@@ -66,8 +63,12 @@ export async function mintRotatedSecret(of: RotatedSecretSource): Promise<Minted
     of.signedBy.id +
     derived +
     rootToBase62(BigInt(`0x${of.root}`));
-  const key = untagged + (await computeTag(hmac, untagged));
-  return { key, hash: await hashKey(hmac, key), prefix: listedPrefixOfKey(key) };
+  return signKey(untagged, of.signedBy);
+}
+
+async function signKey(untagged: string, secret: KeySecret): Promise<MintedKey> {
+  const key = untagged + (await computeTag(secret, untagged));
+  return { key, hash: await hashKey(secret, key), prefix: listedPrefixOfKey(key) };
 }
 
 function rootToBase62(value: bigint): string {
@@ -122,10 +123,9 @@ async function verifyUncached(
   if (home === undefined) return null;
   const secret = secrets.find((candidate) => candidate.id === secretId);
   if (secret === undefined) return null;
-  const hmac = await getHmacKey(secret);
   const untagged = text.slice(0, -TAG_CHARACTERS);
-  if (!isSameSecret(text.slice(-TAG_CHARACTERS), await computeTag(hmac, untagged))) return null;
-  const hash = await hashKey(hmac, text);
+  if (!isSameSecret(text.slice(-TAG_CHARACTERS), await computeTag(secret, untagged))) return null;
+  const hash = await hashKey(secret, text);
   const scope = global === undefined ? "regional" : "global";
   return root === undefined
     ? { hash, home, scope }
@@ -156,8 +156,8 @@ function scopePrefix(home: Region, scope: KeyScope): string {
 }
 
 /** Returns a tag of 8 base62 characters with a modulo bias below 0.1%. */
-async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
-  return encodeBase62(await computeHmac(hmac, "tag", untagged), TAG_CHARACTERS);
+async function computeTag(secret: KeySecret, untagged: string): Promise<string> {
+  return encodeBase62(await computeHmac(secret, "tag", untagged), TAG_CHARACTERS);
 }
 
 export function encodeBase62(bytes: Uint8Array, length: number): string {
@@ -170,15 +170,19 @@ export function encodeBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-async function hashKey(hmac: CryptoKey, key: string): Promise<string> {
-  return hexOf(await computeHmac(hmac, "hash", key));
+async function hashKey(secret: KeySecret, key: string): Promise<string> {
+  return hexOf(await computeHmac(secret, "hash", key));
 }
 
 const encoder = new TextEncoder();
 
 /** Returns an HMAC-SHA-256 of the label and text. */
-export function computeHmac(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
-  return hmacSha256(key, `${label}\0${text}`);
+export async function computeHmac(
+  secret: KeySecret,
+  label: string,
+  text: string,
+): Promise<Uint8Array> {
+  return hmacSha256(await importSecret(secret), `${label}\0${text}`);
 }
 
 /** Compares secrets in constant time. */
@@ -193,7 +197,7 @@ export function isSameSecret(one: string, other: string): boolean {
  */
 const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 
-export async function getHmacKey(secret: KeySecret): Promise<CryptoKey> {
+async function importSecret(secret: KeySecret): Promise<CryptoKey> {
   const known = importedSecrets.get(secret);
   if (known !== undefined) return known;
   const importedKey = await importHmacKey(secret.secret);

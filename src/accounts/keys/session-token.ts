@@ -10,7 +10,7 @@ import { micros } from "../../shared/money.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
-import { encodeBase62, getHmacKey, isSameSecret, computeHmac } from "./api-key.ts";
+import { encodeBase62, isSameSecret, computeHmac } from "./api-key.ts";
 import type { KeyScope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -163,12 +163,12 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 async function ownerTag(secret: KeySecret, idStem: string, owner: string): Promise<string> {
-  const bytes = await computeHmac(await getHmacKey(secret), "session id", `${idStem}\0${owner}`);
+  const bytes = await computeHmac(secret, "session id", `${idStem}\0${owner}`);
   return encodeBase62(bytes, OWNER_TAG_CHARACTERS);
 }
 
 async function macOf(secret: KeySecret, untagged: string): Promise<string> {
-  const bytes = await computeHmac(await getHmacKey(secret), "session", untagged);
+  const bytes = await computeHmac(secret, "session", untagged);
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 

@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { getHmacKey, isSameSecret, computeHmac } from "../keys/api-key.ts";
+import { isSameSecret, computeHmac } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Role } from "../../shared/caller.ts";
 import { findRegion } from "../../shared/regions.ts";
@@ -50,7 +50,7 @@ export async function readInvitationToken(
 }
 
 async function computeTag(secret: KeySecret, region: Region, id: string): Promise<string> {
-  const tag = await computeHmac(await getHmacKey(secret), "invitation", `${region} ${id}`);
+  const tag = await computeHmac(secret, "invitation", `${region} ${id}`);
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 

@@ -1,5 +1,5 @@
 import { getNetworkOfAddress } from "../../shared/network.ts";
-import { getHmacKey, computeHmac } from "../keys/api-key.ts";
+import { computeHmac } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -145,7 +145,7 @@ async function identityTag(
 ): Promise<string> {
   const secret = keySecrets[0];
   assert(secret !== undefined, "a tag needs a secret");
-  return (await computeHmac(await getHmacKey(secret), `sign-up ${region} ${label}`, text)).toHex();
+  return (await computeHmac(secret, `sign-up ${region} ${label}`, text)).toHex();
 }
 
 const SLUG_MAX = 32;
