@@ -1,3 +1,5 @@
+import type { ConfigVariables } from "./config-variables.ts";
+
 const LOOPBACK = /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
 const STRIPE = "https://api.stripe.com";
 const WEBHOOK_SECRETS_MAX = 2;
@@ -11,16 +13,10 @@ export type PaymentsConfig = {
   readonly taxCode: string | null;
 };
 
-type PaymentVariables = {
-  readonly text: (variable: string) => string;
-  readonly sandbox: boolean;
-  readonly addProblem: (variable: string, problem: string) => void;
-};
-
 /**
  * Parses the STRIPE_* variables. Without STRIPE_SECRET_KEY, returns null: card payments are off.
  */
-export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
+export function parsePayments(variables: ConfigVariables): PaymentsConfig | null {
   const { text, sandbox, addProblem } = variables;
   const tax = text("STRIPE_TAX") || "off";
   if (tax !== "on" && tax !== "off") addProblem("STRIPE_TAX", "must be one of on, off");
@@ -40,7 +36,7 @@ export function parsePayments(variables: PaymentVariables): PaymentsConfig | nul
 
 function checkSecrets(
   { secretKey, webhookSecrets }: PaymentsConfig,
-  variables: PaymentVariables,
+  variables: ConfigVariables,
 ): void {
   const mode = variables.sandbox ? "test" : "live";
   if (!new RegExp(`^(?:sk|rk)_${mode}_\\w{8,250}$`).test(secretKey)) {
@@ -56,7 +52,7 @@ function checkSecrets(
 
 function checkOthers(
   { baseUrl, taxCode }: PaymentsConfig,
-  { sandbox, addProblem }: PaymentVariables,
+  { sandbox, addProblem }: ConfigVariables,
 ): void {
   if (baseUrl !== STRIPE && !(sandbox && LOOPBACK.test(baseUrl))) {
     addProblem("STRIPE_BASE_URL", "must be on loopback, and is for SANDBOX alone");

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import type { ConfigVariables } from "./config-variables.ts";
 
 const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
@@ -39,17 +40,12 @@ export const operatorLoginsSchema = z.array(
 );
 export type OperatorLogin = z.infer<typeof operatorLoginsSchema>[number];
 
-type AddProblem = (variable: string, problem: string) => void;
-type Settings = {
-  readonly entries: readonly IssuerEntry[];
-  readonly logins: readonly OperatorLogin[];
-  readonly sandbox: boolean;
-  readonly text: (variable: string) => string;
-  readonly addProblem: AddProblem;
-};
-
 /** Reports invalid LOGIN_ISSUERS and OPERATOR_LOGINS to `addProblem`. */
-export function checkIssuers({ entries, logins, sandbox, text, addProblem }: Settings): void {
+export function checkIssuers(
+  entries: readonly IssuerEntry[],
+  logins: readonly OperatorLogin[],
+  { text, sandbox, addProblem }: ConfigVariables,
+): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) addProblem("LOGIN_ISSUERS", "names an id twice");
   for (const { kind, issuer, secret } of entries) {

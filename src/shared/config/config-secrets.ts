@@ -1,6 +1,7 @@
 import { OPERATOR_ROLES } from "./config-people.ts";
 import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
+import type { ConfigVariables } from "./config-variables.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
 /** Minimum number of different characters in a secret. A repeated `changeme` has 7. */
@@ -31,20 +32,11 @@ export type PeerConfig = {
   readonly accepted: readonly PeerSecret[];
 };
 
-type AddProblem = (variable: string, problem: string) => void;
-type PeerContext = {
-  readonly region: Region;
-  readonly sandbox: boolean;
-  readonly text: (variable: string) => string;
-  readonly addProblem: AddProblem;
-};
-
 /** Parses KEY_SECRETS. The first entry signs new keys. */
-export function parseKeySecrets(
-  raw: string,
-  sandbox: boolean,
-  addProblem: (problem: string) => void,
-): KeySecret[] {
+export function parseKeySecrets(variables: ConfigVariables): KeySecret[] {
+  const { text, sandbox } = variables;
+  const addProblem = (problem: string): void => variables.addProblem("KEY_SECRETS", problem);
+  const raw = text("KEY_SECRETS");
   if (raw === "") addProblem("must be set, as a:<secret>,b:<secret>; the first mints keys");
   const secrets = raw === "" ? [] : raw.split(",").map((entry) => parseKeySecret(entry, sandbox));
   const valid = secrets.filter((secret) => secret !== null);
@@ -66,11 +58,7 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
  * Parses the operators: `admin` from ADMIN_TOKEN, others from ADMIN_TOKENS. Names and tokens must
  * be unique.
  */
-export function parseOperators(
-  text: (variable: string) => string,
-  sandbox: boolean,
-  addProblem: AddProblem,
-): OperatorToken[] {
+export function parseOperators({ text, sandbox, addProblem }: ConfigVariables): OperatorToken[] {
   const admin: OperatorToken = { name: "admin", role: "all", token: text("ADMIN_TOKEN") };
   const tokenProblem = secretProblem(admin.token, sandbox);
   if (tokenProblem !== null) addProblem("ADMIN_TOKEN", tokenProblem);
@@ -108,23 +96,21 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
-  context: PeerContext,
+  region: Region,
+  variables: ConfigVariables,
 ): PeerConfig[] {
-  const { region, addProblem } = context;
+  const { addProblem } = variables;
   const regions = entries.map((entry) => entry.region);
   if (regions.includes(region)) addProblem("PEERS", "names this region itself");
   if (new Set(regions).size !== regions.length) addProblem("PEERS", "names a region twice");
   const secretUses = new Map<string, string>();
   return entries.map((entry) => {
-    const outgoing = parsePeerSecrets(
-      `PEER_OUT_${entry.region.toUpperCase()}`,
-      secretUses,
-      context,
-    );
-    const incoming = parsePeerSecrets(`PEER_IN_${entry.region.toUpperCase()}`, secretUses, context);
+    const name = entry.region.toUpperCase();
+    const outgoing = parsePeerSecrets(`PEER_OUT_${name}`, secretUses, variables);
+    const incoming = parsePeerSecrets(`PEER_IN_${name}`, secretUses, variables);
     return {
       region: entry.region,
-      url: originOf(entry.url, context),
+      url: originOf(entry.url, variables),
       signing: { sender: region, secret: outgoing.at(-1) ?? "" },
       accepted: incoming.map((secret) => ({ sender: entry.region, secret })),
     };
@@ -134,7 +120,7 @@ export function parsePeers(
 function parsePeerSecrets(
   name: string,
   secretUses: Map<string, string>,
-  { sandbox, text, addProblem }: PeerContext,
+  { sandbox, text, addProblem }: ConfigVariables,
 ): readonly string[] {
   const variables = text(`${name}_NEXT`) === "" ? [name] : [name, `${name}_NEXT`];
   for (const variable of variables) {
@@ -152,7 +138,7 @@ function parsePeerSecrets(
 }
 
 /** Returns a peer's origin. Rejects a URL with a path, because signatures cover request paths. */
-function originOf(text: string, { sandbox, addProblem }: PeerContext): string {
+function originOf(text: string, { sandbox, addProblem }: ConfigVariables): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);
   if (url.protocol !== "https:" && !isLocal) {

@@ -5,6 +5,7 @@ import { parsePayments } from "./config-payments.ts";
 import type { PaymentsConfig } from "./config-payments.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
+import type { ConfigVariables } from "./config-variables.ts";
 import { CALL_KIND_NAMES, CALL_KINDS } from "../kinds.ts";
 import { REGIONS } from "../regions.ts";
 import type { Region } from "../regions.ts";
@@ -196,40 +197,33 @@ export function parseConfig(bindings: object): ParsedConfig {
     fallback;
   const ownRegion = oneOf("REGION", REGIONS);
   const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
+  const variables = { text, sandbox, addProblem };
   const config: Config = {
     region: ownRegion,
-    peers: parsePeers(json("PEERS", peersSchema, []), {
-      region: ownRegion,
-      sandbox,
-      text,
-      addProblem,
-    }),
+    peers: parsePeers(json("PEERS", peersSchema, []), ownRegion, variables),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
-    docsUrl: docsUrlOf(text("DOCS_URL"), addProblem),
+    docsUrl: docsUrlOf(variables),
     models: json("MODELS", modelsSchema, []),
     providers: json("PROVIDERS", providersSchema, []),
     aliases: json("ALIASES", aliasesSchema, {}),
     sellEnded: json("SELL_ENDED", z.array(nameSchema), []),
-    numbers: parseNumbers(text, addProblem),
-    keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
-      addProblem("KEY_SECRETS", problem),
-    ),
-    operators: parseOperators(text, sandbox, addProblem),
+    numbers: parseNumbers(variables),
+    keySecrets: parseKeySecrets(variables),
+    operators: parseOperators(variables),
     issuers: json("LOGIN_ISSUERS", loginIssuersSchema, []),
     operatorLogins: json("OPERATOR_LOGINS", operatorLoginsSchema, []),
     companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
-    payments: parsePayments({ text, sandbox, addProblem }),
+    payments: parsePayments(variables),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
-    mail: mailingOf(env["EMAIL"], text("EMAIL_FROM"), addProblem),
+    mail: mailingOf(env["EMAIL"], variables),
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
-  const { issuers: entries, operatorLogins: logins } = config;
-  checkIssuers({ entries, logins, sandbox, text, addProblem });
+  checkIssuers(config.issuers, config.operatorLogins, variables);
   for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
     if (config.numbers[ttl] > config.numbers.REQUEST_DEADLINE_S) continue;
     addProblem(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
@@ -237,10 +231,8 @@ export function parseConfig(bindings: object): ParsedConfig {
   return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
 }
 
-function docsUrlOf(
-  value: string,
-  addProblem: (variable: string, problem: string) => void,
-): string | null {
+function docsUrlOf({ text, addProblem }: ConfigVariables): string | null {
+  const value = text("DOCS_URL");
   if (value === "") return null;
   if (/^https?:\/\/\S+[^/\s]$/.test(value)) return value;
   addProblem("DOCS_URL", "must be a URL without a slash at its end");
@@ -267,10 +259,7 @@ export function numberVar(bindings: object, variable: NumberVar): number {
   return Number.isSafeInteger(value) && value >= min && value <= max ? value : fallback;
 }
 
-function parseNumbers(
-  text: (variable: string) => string,
-  addProblem: (variable: string, problem: string) => void,
-): NumericConfigVariables {
+function parseNumbers({ text, addProblem }: ConfigVariables): NumericConfigVariables {
   const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, min, max]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
@@ -305,11 +294,8 @@ function versionOf(metadata: unknown): string {
   return typeof id === "string" && id !== "" ? id : "dev";
 }
 
-function mailingOf(
-  bindingValue: unknown,
-  from: string,
-  addProblem: (variable: string, problem: string) => void,
-): Mailing | null {
+function mailingOf(bindingValue: unknown, { text, addProblem }: ConfigVariables): Mailing | null {
+  const from = text("EMAIL_FROM");
   const binding = bindingValue as MailBinding | undefined | null;
   const isMailBinding = typeof binding?.send === "function";
   const isAddress = /^[^\s@]+@[^\s@]+$/.test(from);
