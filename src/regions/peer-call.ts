@@ -1,6 +1,6 @@
 import type { PeerConfig } from "../shared/config/config.ts";
 import { readBoundedText, discardBody } from "../shared/http/bounded-body.ts";
-import { BODY_BYTES_MAX } from "../shared/http/read-json.ts";
+import { BODY_BYTES_MAX, MANAGEMENT_BYTES_MAX } from "../shared/http/read-json.ts";
 import { elapsedMs } from "../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { afterTimeout } from "../shared/timers.ts";
@@ -14,23 +14,29 @@ const ATTEMPTS = 2;
  * continents.
  */
 const DIVIDED_MS_MIN = 600;
-const RESPONSE_BYTES_MAX = 1024 * 1024;
-const BYTES_MAX_BY_OPERATION: { readonly [K in PeerOperation]?: number } = {
-  forward: BODY_BYTES_MAX,
-  kept: 1.5 * BODY_BYTES_MAX,
-};
 const CALLER_GAVE_UP = "the caller gave up";
 
-export type PeerOperation =
-  | "authorize"
-  | "lookup"
-  | "outcomes"
-  | "revocations"
-  | "forward"
-  | "kept"
-  | "holds"
-  | "failures"
-  | "watch";
+const MIB = 1024 * 1024;
+const SMALL = { requestMax: MIB, responseMax: MIB };
+/**
+ * The calls between regions, with the maximum bytes of their bodies. Base64 enlarges the client's
+ * body in `forward`. Escaping enlarges the JSON in `kept`.
+ */
+export const PEER_OPERATIONS = {
+  authorize: SMALL,
+  lookup: SMALL,
+  outcomes: SMALL,
+  revocations: SMALL,
+  forward: {
+    requestMax: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
+    responseMax: BODY_BYTES_MAX,
+  },
+  kept: { requestMax: 1.5 * BODY_BYTES_MAX, responseMax: 1.5 * BODY_BYTES_MAX },
+  holds: SMALL,
+  failures: SMALL,
+  watch: SMALL,
+};
+export type PeerOperation = keyof typeof PEER_OPERATIONS;
 
 /** A response with status 200 and JSON. The caller must check its fields. */
 export type PeerResponse = {
@@ -141,7 +147,7 @@ async function send(message: PeerMessage, signal: AbortSignal): Promise<AttemptR
     discardBody(response);
     return failedAttempt(describeStatus(status, headers), status >= 500);
   }
-  const bytesMax = BYTES_MAX_BY_OPERATION[operation] ?? RESPONSE_BYTES_MAX;
+  const bytesMax = PEER_OPERATIONS[operation].responseMax;
   const text = await readBoundedText(response, bytesMax);
   if (text === null) return failedAttempt(`an answer of more than ${bytesMax} bytes`, true);
   const body = tryParseJson(text);

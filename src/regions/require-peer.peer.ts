@@ -2,17 +2,12 @@ import type { AppContext } from "../shared/http/context.ts";
 import type { Next } from "hono";
 import type { JsonObject } from "../shared/http/json-text.ts";
 import { respondNotFound } from "../shared/http/not-found.ts";
-import {
-  BODY_BYTES_MAX,
-  MANAGEMENT_BYTES_MAX,
-  parseJsonBytes,
-  readBodyBytes,
-} from "../shared/http/read-json.ts";
+import { parseJsonBytes, readBodyBytes } from "../shared/http/read-json.ts";
 import { Isolate } from "../shared/http/isolate.ts";
 import { SummaryLogLine } from "../shared/http/request-log.ts";
 import { now } from "../shared/clock.ts";
 import { Timers } from "../shared/timers.ts";
-import type { PeerOperation } from "./peer-call.ts";
+import { PEER_OPERATIONS } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
 import type { Region } from "../shared/regions.ts";
 
@@ -20,25 +15,7 @@ const createSummaryLine = (): SummaryLogLine => new SummaryLogLine("peer_refused
 
 const PATH_PREFIX = "/internal/v1/";
 const VERSION = 1;
-const MESSAGE_BYTES_MAX = 1024 * 1024;
-/**
- * Maximum body bytes. Base64 enlarges the client's body in `forward`. Escaping enlarges the JSON in
- * `kept`.
- */
-const BYTES_MAX_BY_OPERATION: Readonly<Record<PeerOperation, number>> = {
-  authorize: MESSAGE_BYTES_MAX,
-  lookup: MESSAGE_BYTES_MAX,
-  outcomes: MESSAGE_BYTES_MAX,
-  revocations: MESSAGE_BYTES_MAX,
-  forward: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
-  holds: MESSAGE_BYTES_MAX,
-  kept: 1.5 * BODY_BYTES_MAX,
-  failures: MESSAGE_BYTES_MAX,
-  watch: MESSAGE_BYTES_MAX,
-};
-const bytesMaxByOperation: ReadonlyMap<string, number> = new Map(
-  Object.entries(BYTES_MAX_BY_OPERATION),
-);
+const operations = new Map(Object.entries(PEER_OPERATIONS));
 
 /**
  * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that both
@@ -83,11 +60,15 @@ async function verifyMessage(
   const accepted = peers.flatMap((peer) => peer.accepted);
   const verdict = await verifySignature(c.req.raw, accepted, now(c.env));
   if (!verdict.ok) return verdict.reason;
-  const bytesMax = bytesMaxByOperation.get(c.req.path.slice(PATH_PREFIX.length));
-  if (bytesMax === undefined) return "no such operation";
+  const operation = operations.get(c.req.path.slice(PATH_PREFIX.length));
+  if (operation === undefined) return "no such operation";
   const timeoutMs = numbers.BODY_TIMEOUT_MS;
   const { after } = c.var.timers;
-  const bytes = await readBodyBytes(c.req.raw, { bytesMax, timeoutMs, after });
+  const bytes = await readBodyBytes(c.req.raw, {
+    bytesMax: operation.requestMax,
+    timeoutMs,
+    after,
+  });
   if (!bytes.ok) return `body not read: ${bytes.failure.kind}`;
   if ((await contentDigestOf(bytes.value)) !== verdict.contentDigest) return "another body";
   const body = parseJsonBytes(bytes.value);
