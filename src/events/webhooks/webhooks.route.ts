@@ -87,7 +87,7 @@ export async function createWebhookRoute(c: AppContext) {
   const url = parseWebhookUrl(fields.value.url, config.sandbox);
   if (typeof url === "string") return invalidWebhookUrl(url);
   const by = changeActor(c);
-  const id = mintId(WEBHOOK_ID_PREFIX, by.nowMs);
+  const id = mintId(WEBHOOK_ID_PREFIX, by.now);
   const newSecret = await createSecret(c, id);
   if (!newSecret.ok) return newSecret;
   const sealed = await encryptReceiver(c, id, fields.value.receiver);
@@ -101,8 +101,8 @@ export async function createWebhookRoute(c: AppContext) {
     format: fields.value.format ?? null,
     receiver: sealed.value ?? null,
     disabledReason: null,
-    createdAt: by.nowMs,
-    changedAt: by.nowMs,
+    createdAt: by.now,
+    changedAt: by.now,
   };
   const formatCheck = validateWebhookFormat(webhook);
   if (!formatCheck.ok) return formatCheck;
@@ -112,7 +112,7 @@ export async function createWebhookRoute(c: AppContext) {
   if (!inserted.ok) return inserted;
   // A failed refresh is ignored, because only this response has the webhook's secret.
   await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
-  return created({ ...webhookView(inserted.value, by.nowMs), secret: newSecret.value.secret });
+  return created({ ...webhookView(inserted.value, by.now), secret: newSecret.value.secret });
 }
 
 export async function readWebhookRoute(c: AppContext) {
@@ -223,7 +223,7 @@ function disabledReasonAfter(before: string | null, enabled: boolean | undefined
 
 function changeActor(c: AppContext): WebhookChangeActor {
   const { caller } = c.var.admitted;
-  return { keyId: caller.keyId, actor: actorOfCaller(caller), nowMs: now(c.env) };
+  return { keyId: caller.keyId, actor: actorOfCaller(caller), now: now(c.env) };
 }
 
 function queryWebhooks<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {

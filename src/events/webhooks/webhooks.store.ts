@@ -1,6 +1,6 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { findFieldChanges } from "../../shared/event.ts";
-import type { Actor, EventData, EventType, WebhookEventType } from "../../shared/event.ts";
+import type { ChangeContext, EventData, EventType, WebhookEventType } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
@@ -33,22 +33,18 @@ export type Webhook = {
   readonly changedAt: number;
 };
 
-type StoredWebhook = {
-  id: string;
-  org_id: string;
-  url: string;
-  types: string | null;
-  secrets: string;
-  format: WebhookFormat | null;
-  receiver: string | null;
-  disabled_reason: string | null;
-  created_at: number;
-  changed_at: number;
+type StoredWebhook = Omit<Webhook, "types" | "secrets" | "receiver"> & {
+  readonly types: string | null;
+  readonly secrets: string;
+  readonly receiver: string | null;
 };
+
+const WEBHOOK_COLUMNS = `id, org_id AS orgId, url, types, secrets, format, receiver,
+  disabled_reason AS disabledReason, created_at AS createdAt, changed_at AS changedAt`;
 
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
-    .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
+    .prepare(`SELECT ${WEBHOOK_COLUMNS} FROM webhooks WHERE org_id = ? ORDER BY created_at, id`)
     .bind(orgId)
     .all<StoredWebhook>();
   return results.map(webhookFromRow);
@@ -59,7 +55,7 @@ export async function findWebhook(
   { id, orgId }: Pick<Webhook, "id" | "orgId">,
 ): Promise<Webhook | null> {
   const row = await db
-    .prepare("SELECT * FROM webhooks WHERE id = ? AND org_id = ?")
+    .prepare(`SELECT ${WEBHOOK_COLUMNS} FROM webhooks WHERE id = ? AND org_id = ?`)
     .bind(id, orgId)
     .first<StoredWebhook>();
   return row === null ? null : webhookFromRow(row);
@@ -68,10 +64,8 @@ export async function findWebhook(
 const KEY_IS_ACTIVE_SQL = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
 /** The caller of a change, with an active key. */
-export type WebhookChangeActor = {
+export type WebhookChangeActor = ChangeContext & {
   readonly keyId: string;
-  readonly actor: Actor;
-  readonly nowMs: number;
 };
 
 /**
@@ -89,7 +83,7 @@ export async function insertWebhook(
       .prepare(
         `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at, format, receiver)
          SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9 WHERE ${KEY_IS_ACTIVE_SQL}
-           AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING *`,
+           AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING ${WEBHOOK_COLUMNS}`,
       )
       .bind(
         by.keyId,
@@ -126,7 +120,7 @@ export async function updateWebhook(
   change: WebhookChange,
   by: WebhookChangeActor & { readonly rotated: boolean },
 ): Promise<Webhook | null> {
-  const changedAt = Math.max(by.nowMs, before.changedAt + 1);
+  const changedAt = Math.max(by.now, before.changedAt + 1);
   const data = by.rotated
     ? { previous_until: change.secrets[1]?.until ?? null }
     : recordedChanges(before, change);
@@ -135,7 +129,7 @@ export async function updateWebhook(
     db
       .prepare(
         `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8, format = ?10, receiver = ?11
-         WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${KEY_IS_ACTIVE_SQL} RETURNING *`,
+         WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${KEY_IS_ACTIVE_SQL} RETURNING ${WEBHOOK_COLUMNS}`,
       )
       .bind(
         by.keyId,
@@ -206,7 +200,7 @@ export async function reencryptWebhookSecrets(
 ): Promise<void> {
   const { results } = await db
     .prepare(
-      `SELECT id, org_id, secrets, receiver FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
+      `SELECT id, org_id AS orgId, secrets, receiver FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
          WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) OR instr(receiver ->> 'sealed', ?1 || '.') <> 1
        ORDER BY changed_at DESC LIMIT ${REENCRYPTED_MAX}`,
     )
@@ -224,10 +218,10 @@ export async function reencryptWebhookSecrets(
   }
 }
 
-type StoredSecrets = Pick<StoredWebhook, "id" | "org_id" | "secrets" | "receiver">;
+type StoredSecrets = Pick<StoredWebhook, "id" | "orgId" | "secrets" | "receiver">;
 
 async function reencryptRow(
-  { id, org_id: orgId, secrets, receiver }: StoredSecrets,
+  { id, orgId, secrets, receiver }: StoredSecrets,
   keySecrets: readonly KeySecret[],
 ): Promise<Pick<StoredWebhook, "secrets" | "receiver">> {
   const signingSecrets = parseStoredJson<EncryptedSecret[]>(secrets);
@@ -297,21 +291,16 @@ function changeEvent(
   event: { readonly type: EventType; readonly data: EventData; readonly by: WebhookChangeActor },
 ): D1PreparedStatement {
   const { type, data, by } = event;
-  const { actor, nowMs } = by;
-  return insertEventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
+  const { actor, now: createdAt } = by;
+  return insertEventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt });
 }
 
 function webhookFromRow(row: StoredWebhook): Webhook {
+  const { types, secrets, receiver } = row;
   return {
-    id: row.id,
-    orgId: row.org_id,
-    url: row.url,
-    types: row.types === null ? null : parseStoredJson<WebhookEventType[]>(row.types),
-    secrets: parseStoredJson<EncryptedSecret[]>(row.secrets),
-    format: row.format,
-    receiver: row.receiver === null ? null : parseStoredJson<ReceiverSettings>(row.receiver),
-    disabledReason: row.disabled_reason,
-    createdAt: row.created_at,
-    changedAt: row.changed_at,
+    ...row,
+    types: types === null ? null : parseStoredJson<WebhookEventType[]>(types),
+    secrets: parseStoredJson<EncryptedSecret[]>(secrets),
+    receiver: receiver === null ? null : parseStoredJson<ReceiverSettings>(receiver),
   };
 }
