@@ -1,3 +1,4 @@
+import { HOUR_MS } from "../../shared/clock.ts";
 import type {
   DeliveryAttempt,
   DeliveryDetail,
@@ -15,7 +16,6 @@ import type { DueDelivery } from "./delivery-rows.do.ts";
 import { webhookPauseMs } from "./delivery-rules.ts";
 
 const STORED_ATTEMPTS_MAX = 10;
-const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
 /** An attempt and the headers it sent, or null if it sent nothing. */

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from "../../shared/clock.ts";
 import { failPendingDeliveries } from "./delivery-rows.do.ts";
 import type { Receiver, StreamState } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -126,8 +127,6 @@ export function countTestMessage(
   sql.exec("UPDATE receivers SET tests = ? WHERE id = ?", counted, webhookId);
   return 0;
 }
-
-const MINUTE_MS = 60_000;
 
 /**
  * `failures` counts failures since the last success. `finished` counts finished deliveries since

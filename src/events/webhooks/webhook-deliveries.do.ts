@@ -56,7 +56,7 @@ import {
 import type { UsageBatch } from "./usage-batches.do.ts";
 import { createEventCall, createUnsentAttempt, decryptKeys, sendCalls } from "./send-calls.ts";
 import type { MessageKeys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
-import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
+import { disableWebhook, listWebhooks, webhookNotFound } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
@@ -159,14 +159,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
   }
 
   async resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>> {
-    const found = await this.#findReceiver(orgId, webhookId);
+    const found = await this.#findEnabledReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabled();
     const { storage } = this.ctx;
     const result = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
-    if (result === 0 && "deliveryId" in which) {
-      return deliveryNotFound();
-    }
+    if (result === 0 && "deliveryId" in which) return deliveryNotFound();
     if (result > 0) endWebhookPause(storage.sql, webhookId);
     this.#startDeliveries();
     return success(result);
@@ -177,9 +174,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
     webhookId: string,
     { events, replayId }: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>> {
-    const found = await this.#findReceiver(orgId, webhookId);
+    const found = await this.#findEnabledReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabled();
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
@@ -197,9 +193,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
     from: StreamStart,
     first?: ReplayStart,
   ): Promise<Result<null>> {
-    const found = await this.#findReceiver(orgId, webhookId);
+    const found = await this.#findEnabledReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabled();
     const { stream } = found.value;
     if (stream === null) {
       return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
@@ -367,9 +362,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
     const refresh = await this.refresh(orgId);
     if (!refresh.ok) return refresh;
     const found = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
-    return found === undefined
-      ? refuse({ kind: "not_found", message: "No such webhook." })
-      : success(found);
+    return found === undefined ? webhookNotFound() : success(found);
+  }
+
+  async #findEnabledReceiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
+    const found = await this.#findReceiver(orgId, webhookId);
+    return found.ok && !isEnabled(found.value) ? refuseDisabled() : found;
   }
 
   #reload(orgId: string): Promise<void> {
