@@ -1,3 +1,8 @@
+import { HOUR_MS } from "../shared/clock.ts";
+
+/** Maximum ms by which an organization's stored last use is too early. */
+export const USED_DELAY_MS = HOUR_MS;
+
 /** A provider's bill, as an operator entered it. */
 export type Bill = {
   readonly provider: string;
@@ -34,17 +39,6 @@ export async function readProviderBills(
     )
     .bind(days.from, days.to)
     .all<Bill>();
-  return results;
-}
-
-export async function listOrganizationIds(
-  db: D1Database,
-  page: { readonly after: string; readonly limit: number },
-): Promise<readonly { readonly id: string; readonly slug: string }[]> {
-  const { results } = await db
-    .prepare("SELECT id, slug FROM organizations WHERE id > ? ORDER BY id LIMIT ?")
-    .bind(page.after, page.limit)
-    .all<{ id: string; slug: string }>();
   return results;
 }
 

@@ -1,3 +1,4 @@
+import { DAY_MS } from "../shared/clock.ts";
 import type { StoredOrganization } from "../accounts/organizations/organization.ts";
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
@@ -13,7 +14,6 @@ export type CustomerOrganization = StoredOrganization & {
 
 const BALANCE_SQL = "(SELECT credits_micro FROM balances WHERE org_id = organizations.id)";
 const LAST_USED_SQL = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.id)";
-const DAY_MS = 86_400_000;
 const dayAt = (ms: number): string => periodOf(ms).day;
 
 const spendSql = (from: string, before = "'9999'"): string =>

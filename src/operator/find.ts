@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import { HOUR_MS } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { parseRequestId } from "../shared/generation.ts";
@@ -9,6 +8,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { parseHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
+import { USED_DELAY_MS } from "./bills.store.ts";
 import { searchDatabase, pageActiveOrganizations } from "./find.store.ts";
 import type { SearchMatch, OrganizationOfMatch, OrganizationPageQuery } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -16,8 +16,6 @@ import type { OperatorCall } from "./operator-context.ts";
 /** Maximum organizations whose wallets one call searches. */
 const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 10;
-/** Maximum ms by which an organization's stored last use is too early. */
-const USED_DELAY_MS = HOUR_MS;
 
 export const searchQuerySchema = z.object({
   q: singleValueSchema.check(z.minLength(2), z.maxLength(256)),

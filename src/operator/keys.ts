@@ -41,9 +41,8 @@ export async function getKey(call: OperatorCall) {
 export async function patchKey(call: OperatorCall) {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY_FIELDS], call.body);
   if (!fields.ok) return fields;
-  const { id, orgId } = idsOf(call);
   const changed = await changeKeyEverywhere(call, {
-    find: () => findKey(call.db, id, { orgId, memberId: null }),
+    find: () => findKeyOrNull(call),
     fields: fields.value,
     refuseRaisedLimits: async () => null,
   });
@@ -55,19 +54,18 @@ export async function patchKey(call: OperatorCall) {
  * body return the same secret.
  */
 export async function postKeyRotation(call: OperatorCall) {
-  const { id, orgId } = idsOf(call);
   const request = await parseKeyRotation({
     header: call.idempotencyKey,
     body: call.body,
     named: {
       keyId: `operator:${call.actor.id}`,
-      orgId,
+      orgId: call.params["id"] ?? "",
       path: new URL(call.url).pathname,
       bytes: new TextEncoder().encode(JSON.stringify(call.body)),
     },
   });
   if (!request.ok) return request;
-  const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
+  const find = () => findKeyOrNull(call);
   const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...request.value });
   if (!rotated.ok) return rotated;
   return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.storedKey)));
@@ -82,17 +80,12 @@ export async function deleteKey(call: OperatorCall) {
 }
 
 async function findKeyOfCall(call: OperatorCall): Promise<Result<StoredKey>> {
-  const { id, orgId } = idsOf(call);
-  const key = await findKey(call.db, id, { orgId, memberId: null });
-  return key === null ? noSuchKey() : success(key);
+  const key = await findKeyOrNull(call);
+  return key === null ? refuse({ kind: "not_found", message: "No such key." }) : success(key);
 }
 
-function idsOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {
-  return { id: params["key_id"] ?? "", orgId: params["id"] ?? "" };
-}
-
-function noSuchKey(): Result<never> {
-  return refuse({ kind: "not_found", message: "No such key." });
+function findKeyOrNull({ db, params }: OperatorCall): Promise<StoredKey | null> {
+  return findKey(db, params["key_id"] ?? "", { orgId: params["id"] ?? "", memberId: null });
 }
 
 function keyView(call: OperatorCall, key: StoredKey) {

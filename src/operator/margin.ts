@@ -9,8 +9,10 @@ import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, ProviderCostReport } from "../shared/contracts/reports.ts";
 import { isLargeDifference } from "./bill-difference.ts";
-import { listOrganizationIds, storeBills, readProviderBills } from "./bills.store.ts";
+import { storeBills, readProviderBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
+import { pageActiveOrganizations } from "./find.store.ts";
+import type { OrganizationOfMatch } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
@@ -110,10 +112,12 @@ function parseDays(from: string, to: string): Result<{ fromMs: number; beforeMs:
   return success({ fromMs, beforeMs: lastMs + DAY_MS });
 }
 
-type OrgCosts = { readonly id: string; readonly slug: string; readonly report: ProviderCostReport };
+export type OrganizationCosts = Omit<OrganizationOfMatch, "name"> & {
+  readonly report: ProviderCostReport;
+};
 
-type CostsPage = {
-  readonly reports: readonly OrgCosts[];
+export type CostsPage = {
+  readonly reports: readonly OrganizationCosts[];
   readonly missing: readonly { readonly slug: string; readonly failure: Failure }[];
   readonly nextAfter: string | null;
 };
@@ -124,9 +128,9 @@ export async function readCosts(
   query: CostQuery,
   after: string,
 ): Promise<CostsPage> {
-  const page = await listOrganizationIds(db, { after, limit: WALLETS_MAX + 1 });
+  const page = await pageActiveOrganizations(db, { after, limit: WALLETS_MAX + 1 }, 0);
   const shown = page.slice(0, WALLETS_MAX);
-  const reports: OrgCosts[] = [];
+  const reports: OrganizationCosts[] = [];
   const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
     const report = await callObject(() => wallet(id).costs(query), {

@@ -1,20 +1,21 @@
 import * as z from "zod/mini";
 import { parseQuery, wholeNumberParameterWithDefault } from "../shared/http/parse-body.ts";
-import { timestamp } from "../shared/clock.ts";
+import { MINUTE_MS, timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { ProviderCallsReport } from "../shared/contracts/reports.ts";
-import { countOrganizationsActiveSince, listOrganizationsActiveSince } from "./bills.store.ts";
+import {
+  USED_DELAY_MS,
+  countOrganizationsActiveSince,
+  listOrganizationsActiveSince,
+} from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 6;
 const MOST_AFFECTED_MAX = 10;
-const MINUTE_MS = 60_000;
-/** Maximum ms by which an organization's stored last use is too early. */
-const USED_DELAY_MS = 60 * MINUTE_MS;
 
 export const providersQuerySchema = z.object({
   minutes: wholeNumberParameterWithDefault(1, 1440, 60),

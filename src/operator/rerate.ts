@@ -3,9 +3,10 @@ import { timeParameterSchema, parseFields } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { CostQuery, ProviderCostReport } from "../shared/contracts/reports.ts";
+import type { CostQuery } from "../shared/contracts/reports.ts";
 import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import { readCosts } from "./margin.ts";
+import type { CostsPage, OrganizationCosts } from "./margin.ts";
 import { parsePriceFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organization-call.ts";
@@ -81,18 +82,13 @@ type Credited = {
   readonly credit_micro: number;
   readonly result: "would_credit" | "credited" | "credited_otherwise";
 };
-type OrganizationReport = {
-  readonly id: string;
-  readonly slug: string;
-  readonly report: ProviderCostReport;
-};
 
 async function readReports(
   call: OperatorCall,
   query: CostQuery,
   { organization }: Fields,
   after: string,
-): Promise<Result<{ reports: readonly OrganizationReport[]; nextAfter: string | null }>> {
+): Promise<Result<Pick<CostsPage, "reports" | "nextAfter">>> {
   if (organization === undefined) {
     const page = await readCosts(call, query, after);
     const [first] = page.missing; // fail, so that each organization gets its credit
@@ -111,7 +107,7 @@ async function readReports(
 async function creditOrganization(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },
-  { id: orgId, slug, report }: OrganizationReport,
+  { id: orgId, slug, report }: OrganizationCosts,
 ): Promise<Result<Credited>> {
   const view = { organization: slug, requests: report.requests, credit_micro: report.lessMicro };
   if (isDry) return success({ ...view, result: "would_credit" });

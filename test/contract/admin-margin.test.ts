@@ -45,7 +45,7 @@ type Receipt = {
  */
 function onlyOf(orgId: string): D1Database {
   const prepare = (sql: string): D1PreparedStatement =>
-    env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id = '${orgId}' AND ? = ''`));
+    env.DB.prepare(sql.replace("WHERE id > ?1", `WHERE id = '${orgId}' AND ?1 = ''`));
   return proxyOf(env.DB, (name) => (name === "prepare" ? prepare : undefined));
 }
 
@@ -235,7 +235,7 @@ describe("GET /admin/v1/margin", () => {
       if (name !== "prepare") return undefined;
       const ids = `'${account.orgId}', '${lost.id}'`;
       return (sql: string) =>
-        env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id IN (${ids}) AND ? = ''`));
+        env.DB.prepare(sql.replace("WHERE id > ?1", `WHERE id IN (${ids}) AND ?1 = ''`));
     });
     const response = await send(`/admin/v1/margin?from=${today}&to=${today}&by=organization`, {
       key: ADMIN_TOKEN,
