@@ -99,10 +99,6 @@ export class CallGroups<Part, Answer> {
     }
   }
 
-  waitingParts(name: string): number {
-    return this.#queueByName.get(name)?.waiting.size ?? 0;
-  }
-
   async #makeCall(
     name: string,
     queue: ObjectQueue<Part, Answer>,
