@@ -3,25 +3,6 @@ import { errorDocsAnchorOf, errorResponseOf } from "./failure-mapping.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import type { Failure } from "../failure.ts";
 
-type ErrorObject = {
-  readonly message: string;
-  readonly type: string;
-  readonly param: string | null;
-  readonly code: string | null;
-  readonly retry_after?: number;
-  readonly balance_micro?: number;
-  readonly required_micro?: number;
-  readonly held_micro?: number;
-  readonly left_micro?: number;
-  readonly quota_micro?: number;
-  readonly budget_micro?: number;
-  readonly resets_at?: string;
-  readonly generation_id?: string;
-  readonly key_id?: string;
-  readonly cost_micro?: number;
-  readonly docs_url?: string;
-};
-
 type ErrorFormat = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
 /** Returns a failure's response, by default in OpenAI's format `{"error": ...}`. */
@@ -73,11 +54,10 @@ function openAiError(failure: Failure, docsUrl: string | null): DialectError {
   };
 }
 
-export function toErrorObject(failure: Failure): ErrorObject {
+export function toErrorObject(failure: Failure) {
   return errorObject(errorResponseOf(failure));
 }
 
-function errorObject(errorResponse: ErrorResponse): ErrorObject {
-  const { message, type, param, code } = errorResponse;
-  return { message, type, param: param ?? null, code: code ?? null, ...errorResponse.extra };
+function errorObject({ message, type, param, code, extra }: ErrorResponse) {
+  return { message, type, param: param ?? null, code: code ?? null, ...extra };
 }

@@ -1,26 +1,13 @@
 import type { RateLimitState } from "../key-status.ts";
 
-const NAMES = {
-  requests: {
-    limit: "x-ratelimit-limit-requests",
-    remaining: "x-ratelimit-remaining-requests",
-    reset: "x-ratelimit-reset-requests",
-  },
-  tokens: {
-    limit: "x-ratelimit-limit-tokens",
-    remaining: "x-ratelimit-remaining-tokens",
-    reset: "x-ratelimit-reset-tokens",
-  },
-} as const;
-
 export function createRateLimitHeaders(
   { limit, remaining, resetMs }: RateLimitState,
   kind: "requests" | "tokens" = "requests",
 ): Record<string, string> {
   return {
-    [NAMES[kind].limit]: String(limit),
-    [NAMES[kind].remaining]: String(remaining),
-    [NAMES[kind].reset]: duration(resetMs),
+    [`x-ratelimit-limit-${kind}`]: String(limit),
+    [`x-ratelimit-remaining-${kind}`]: String(remaining),
+    [`x-ratelimit-reset-${kind}`]: duration(resetMs),
   };
 }
 
