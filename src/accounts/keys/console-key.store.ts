@@ -1,7 +1,6 @@
-import type { KeySecret } from "../../shared/config/config.ts";
 import { mintId } from "../../shared/id.ts";
 import { mintKey } from "./api-key.ts";
-import type { Region } from "../../shared/regions.ts";
+import type { KeyServices } from "./revocation.ts";
 
 const RPM_LIMIT = 60;
 
@@ -13,12 +12,11 @@ export type ConsoleKey = {
 };
 
 /** Creates a key for the console, and discards its secret so that only the console can use it. */
-export async function mintConsoleKey(services: {
-  readonly region: Region;
-  readonly keySecrets: readonly KeySecret[];
-  readonly now: number;
-}): Promise<ConsoleKey> {
-  const { region: home, keySecrets: secrets, now } = services;
+export async function mintConsoleKey({
+  region: home,
+  keySecrets: secrets,
+  now,
+}: Pick<KeyServices, "region" | "keySecrets" | "now">): Promise<ConsoleKey> {
   const { hash, prefix } = await mintKey({ home, scope: "regional", secrets });
   return { keyId: mintId("key_", now), keyHash: hash, prefix };
 }

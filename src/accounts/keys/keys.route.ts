@@ -1,7 +1,13 @@
 import * as z from "zod/mini";
 import { readOptionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readBody, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import {
+  created,
+  memberFilter,
+  readBody,
+  readBodyFields,
+  queryForCaller,
+} from "../../shared/http/endpoint.ts";
 import {
   singleValueSchema,
   parseFields,
@@ -14,7 +20,6 @@ import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempotency.ts";
-import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { KEY_READ_ONLY_FIELDS, apiKeyView } from "./stored-key.ts";
@@ -36,7 +41,7 @@ import type { RotatedKey, KeyRotationRequest } from "./rotation.ts";
 import { revokeKeyEverywhere, createKeyServices } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { ownKeyData } from "./own-key-data.ts";
-import { ownSessionView } from "./sessions.route.ts";
+import { ownSessionView, walletOf } from "./sessions.route.ts";
 import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
@@ -115,17 +120,12 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   if (!fields.ok) return fields;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = presentedSecretHash(keyHash, shown) ?? keyHash;
-  const mintOptions = {
-    region: config.region,
-    keySecrets: config.keySecrets,
-    now: now(c.env),
-    names,
-  };
-  const newKey = await mintMemberKey(mintOptions, { memberId: member.id, orgId }, fields.value);
+  const services = { ...keyServices(c), names };
+  const newKey = await mintMemberKey(services, { memberId: member.id, orgId }, fields.value);
   if (!newKey.ok) return newKey;
   const { storedKey: booked, key } = newKey.value;
   const idempotentRequest = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const actor = actorOfCaller(admitted.caller);
+  const { actor } = services;
   const idempotency =
     name.value === null ? null : await hashIdempotentRequest(name.value, idempotentRequest);
   const insert = (): Promise<Result<StoredKey>> =>
@@ -134,7 +134,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
   const inserted = flattenResult(await queryForCaller(c, "key_not_inserted", insert));
   if (!inserted.ok) return inserted;
-  return created({ ...apiKeyView(inserted.value, config.region, mintOptions.now), key });
+  return created({ ...apiKeyView(inserted.value, config.region, services.now), key });
 }
 
 /** The roles that can raise a key's limits, for each role of the key's owner. */
@@ -251,7 +251,7 @@ export async function revokeKeyRoute(c: AppContext) {
 
 async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure) {
   const { orgId, memberId } = c.var.admitted.caller;
-  const used = await callObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
+  const used = await callObject(() => walletOf(c).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);
   const { keyHash, scope, rpmLimit } = used.value;
   const key = { keyId: id, keyHash, orgId, scope, revokedAt: null };
@@ -265,6 +265,5 @@ function keyServices(c: AppContext): KeyServices {
 }
 
 function ownerOf(c: AppContext): KeyOwner {
-  const { admitted, member } = c.var;
-  return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };
+  return { orgId: c.var.admitted.caller.orgId, memberId: memberFilter(c) };
 }

@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { KeySecret } from "../../shared/config/config.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
@@ -11,8 +10,8 @@ import { ZERO_KEY_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.t
 import type { StoredKey } from "./stored-key.ts";
 
 import { applyTermFields } from "./terms.ts";
-import type { ModelNames } from "./terms.ts";
-import type { Region } from "../../shared/regions.ts";
+import type { KeyTermsContext } from "./terms.ts";
+import type { KeyServices } from "./revocation.ts";
 
 const keyNameSchema = labelSchema(100);
 
@@ -35,12 +34,7 @@ export const keyChangeSchema = z.object({
   ...keyTermFields,
 });
 
-type KeyMinter = {
-  readonly region: Region;
-  readonly keySecrets: readonly KeySecret[];
-  readonly now: number;
-  readonly names: ModelNames;
-};
+type KeyMinter = KeyTermsContext & Pick<KeyServices, "region" | "keySecrets">;
 
 type NewKey = { readonly storedKey: StoredKey; readonly key: string };
 

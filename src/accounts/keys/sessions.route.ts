@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readBodyFields } from "../../shared/http/endpoint.ts";
+import { created, memberFilter, readBodyFields } from "../../shared/http/endpoint.ts";
 import {
   singleValueSchema,
   parseQuery,
@@ -274,12 +274,12 @@ export async function parseSessionEndRequest(
 const CLOCK_SKEW_MAX_MS = 60_000;
 
 function ownerOf(c: AppContext): SessionQuery["owner"] {
-  const { admitted, member } = c.var;
+  const { admitted } = c.var;
   if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
-  return { keyId: null, memberId: member.role === "member" ? member.id : null };
+  return { keyId: null, memberId: memberFilter(c) };
 }
 
-function walletOf(c: AppContext): WalletMethods {
+export function walletOf(c: AppContext): WalletMethods {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 

@@ -1,13 +1,17 @@
 import { actorOfCaller, createRequestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { objectsOf } from "../../shared/contracts/objects.ts";
-import type { WalletMethods } from "../../shared/contracts/wallet.ts";
 import { flattenResult, success } from "../../shared/failure.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import {
+  created,
+  memberFilter,
+  readBodyFields,
+  queryForCaller,
+} from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { readMemberKeyIds } from "../keys/keys.store.ts";
+import { walletOf } from "../keys/sessions.route.ts";
 import { validateNewPause } from "./paused-owner.ts";
 
 /**
@@ -64,14 +68,4 @@ export async function endPauseRoute(c: AppContext) {
   const by = createRequestCredential(caller.keyHash, caller.shown);
   const ended = await callObject(() => walletOf(c).endPause(ending, by));
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
-}
-
-/** Returns the caller's member ID if the caller may access only their own objects, else null. */
-function memberFilter(c: AppContext): string | null {
-  const { member } = c.var;
-  return member.role === "member" ? member.id : null;
-}
-
-function walletOf(c: AppContext): WalletMethods {
-  return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }

@@ -58,3 +58,8 @@ export function queryForCaller<T>(
   const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
   return queryDatabase(statement, event, fields);
 }
+
+/** Returns the caller's member ID if the caller may access only their own objects, else null. */
+export function memberFilter({ var: { member } }: AppContext): string | null {
+  return member.role === "member" ? member.id : null;
+}
