@@ -1,9 +1,8 @@
-import type { Next } from "hono";
 import type { HonoBase } from "hono/hono-base";
 import { createModelNameLookup } from "../models/catalog/catalog.ts";
 import type { Catalog } from "../models/catalog/catalog.ts";
 import type { Config } from "../shared/config/config.ts";
-import { fail } from "../shared/http/context.ts";
+import { fail, rejectIf } from "../shared/http/context.ts";
 import type { AppContext, AppEnv } from "../shared/http/context.ts";
 import { readBody, respond } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
@@ -47,15 +46,14 @@ export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: Deploymen
   refuseOtherMethods(app, [...OPERATOR_ROUTES, { method: "GET", path: "/admin/v1/metrics" }]);
 }
 
-async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
+const requireOperator = rejectIf(async (c) => {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
   const operator = operatorOfRequest(c.req.raw) ?? (await findOperator(authorization, operators));
-  if (operator === null) return fail(c, { kind: "invalid_api_key" });
+  if (operator === null) return { kind: "invalid_api_key" };
   c.set("operator", operator);
-  await next();
-  return undefined;
-}
+  return null;
+});
 
 async function handleOperatorCall(
   c: AppContext,

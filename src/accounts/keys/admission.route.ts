@@ -1,6 +1,6 @@
 import type { MiddlewareHandler, Next } from "hono";
 import type { Config } from "../../shared/config/config.ts";
-import { fail } from "../../shared/http/context.ts";
+import { rejectIf } from "../../shared/http/context.ts";
 import type { AppContext, AppEnv, PresumedCaller } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import {
@@ -145,27 +145,17 @@ async function admitAndMeasure(c: AppContext, key: VerifiedKey): Promise<Result<
   return result;
 }
 
-export async function requireAdmission(c: AppContext, next: Next): Promise<Response | undefined> {
+export const requireAdmission = rejectIf(async (c) => {
   const admission = await c.get("admission");
   c.get("timers").close();
-  if (!admission.ok) return fail(c, admission.failure);
-  await next();
-  return undefined;
-}
+  return admission.ok ? null : admission.failure;
+});
 
-export async function refuseSessions(c: AppContext, next: Next): Promise<Response | undefined> {
-  const isSession = c.get("admitted").caller.shown?.session !== undefined;
-  if (isSession) return fail(c, { kind: "key_is_limited" });
-  await next();
-  return undefined;
-}
+export const refuseSessions = rejectIf(({ var: { admitted } }) =>
+  admitted.caller.shown?.session === undefined ? null : { kind: "key_is_limited" },
+);
 
 /** Middleware that rejects keys with limits, because they could remove their own limits. */
-export async function requireUnlimitedKey(
-  c: AppContext,
-  next: Next,
-): Promise<Response | undefined> {
-  if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
-  await next();
-  return undefined;
-}
+export const requireUnlimitedKey = rejectIf(({ var: { admitted } }) =>
+  admitted.isLimited === true ? { kind: "key_is_limited" } : null,
+);

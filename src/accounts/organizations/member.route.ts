@@ -1,9 +1,10 @@
 import type { MiddlewareHandler, Next } from "hono";
-import { fail } from "../../shared/http/context.ts";
+import { rejectIf } from "../../shared/http/context.ts";
 import type { AppContext, AppEnv } from "../../shared/http/context.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import type { Role } from "../../shared/caller.ts";
-import type { Failure } from "../../shared/failure.ts";
+import type { Member, Role } from "../../shared/caller.ts";
+import { success } from "../../shared/failure.ts";
+import type { Failure, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMemberByKeyId } from "./members.store.ts";
 
@@ -11,67 +12,46 @@ import { findMemberByKeyId } from "./members.store.ts";
  * Middleware that reads the caller's member from D1 into `c.var.member`. Rejects revoked keys, and
  * writes by suspended organizations.
  */
-export function requireMember(c: AppContext, next: Next): Promise<Response | undefined> {
-  return loadMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
-}
+export const requireMember = rejectIf(async (c) => {
+  const found = await findMemberOfCaller(c);
+  return found.ok ? acceptMember(c, found.value) : found.failure;
+});
 
 /** Like `requireMember`, but continues with `c.var.memberUnread` if D1 fails. */
-export function readMember(c: AppContext, next: Next): Promise<Response | undefined> {
-  return loadMember(c, next, async (failure) => {
-    c.set("memberUnread", failure);
-    await next();
-    return undefined;
-  });
+export const readMember = rejectIf(async (c) => {
+  const found = await findMemberOfCaller(c);
+  if (found.ok) return acceptMember(c, found.value);
+  c.set("memberUnread", found.failure);
+  return null;
+});
+
+async function findMemberOfCaller(c: AppContext): Promise<Result<Member | null>> {
+  const { keyId, orgId, viewer } = c.var.admitted.caller;
+  if (viewer !== undefined) return success(viewer);
+  const find = (): Promise<Member | null> => findMemberByKeyId(c.env.DB, keyId);
+  return queryDatabase(find, "member_unreadable", { key_id: keyId, org_id: orgId });
 }
 
-async function loadMember(
-  c: AppContext,
-  next: Next,
-  onFailure: (failure: Failure) => Promise<Response | undefined>,
-): Promise<Response | undefined> {
-  const { keyId, orgId, viewer } = c.var.admitted.caller;
-  if (viewer !== undefined) {
-    c.set("member", viewer);
-    await next();
-    return undefined;
-  }
-  const fields = { key_id: keyId, org_id: orgId };
-  const found = await queryDatabase(
-    () => findMemberByKeyId(c.env.DB, keyId),
-    "member_unreadable",
-    fields,
-  );
-  if (!found.ok) return onFailure(found.failure);
-  const member = found.value;
-  if (member === null) return fail(c, { kind: "invalid_api_key" });
-  if (member.suspended && !isReadMethod(c.req.method)) {
-    return fail(c, { kind: "organization_suspended" });
-  }
+function acceptMember(c: AppContext, member: Member | null): Failure | null {
+  if (member === null) return { kind: "invalid_api_key" };
+  if (member.suspended && !isReadMethod(c.req.method)) return { kind: "organization_suspended" };
   c.set("member", member);
-  await next();
-  return undefined;
+  return null;
 }
 
 /** Returns middleware that requires one of the roles. Use it after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
-  return async (c, next) => {
-    if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
-    await next();
-    return undefined;
-  };
+  return rejectIf(({ var: { member } }) =>
+    roles.includes(member.role) ? null : { kind: "role_required", roles },
+  );
 }
 
 /** Middleware that rejects another organization's ID with a 404, as if the ID were unknown. */
-export async function requireOwnOrganization(
-  c: AppContext,
-  next: Next,
-): Promise<Response | undefined> {
-  if (c.req.param("org_id") !== c.var.admitted.caller.orgId) {
-    return fail(c, { kind: "not_found", message: "No such organization." });
-  }
-  await next();
-  return undefined;
-}
+export const requireOwnOrganization = rejectIf((c) =>
+  c.req.param("org_id") === c.var.admitted.caller.orgId
+    ? null
+    : { kind: "not_found", message: "No such organization." },
+);
 
 /** Middleware that lets the wallet read new events from D1 after a successful write. */
 export async function notifyWalletAfterWrite(c: AppContext, next: Next): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Context, Next } from "hono";
+import type { Context, MiddlewareHandler, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config/config.ts";
 import type { Config, OperatorRole } from "../config/config.ts";
@@ -94,6 +94,18 @@ export function fail(c: AppContext, failure: Failure): Response {
     dialect: c.get("dialect") ?? null,
     docsUrl: config?.docsUrl ?? null,
   });
+}
+
+/** Returns middleware that rejects the requests for which `check` returns a failure. */
+export function rejectIf(
+  check: (c: AppContext) => Failure | null | Promise<Failure | null>,
+): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const failure = await check(c);
+    if (failure !== null) return fail(c, failure);
+    await next();
+    return undefined;
+  };
 }
 
 /** Logs an unexpected error and returns a 500 response. */
