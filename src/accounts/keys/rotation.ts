@@ -160,23 +160,20 @@ async function insertSecret(
     const [signedBy] = keySecrets;
     if (signedBy === undefined) return refuse({ kind: "misconfigured" });
     const number = (secrets[0]?.number ?? 0) + 1;
-    const { key, hash, prefix } = await mintSecret(services, storedKey, {
-      number,
-      idempotency,
-      signedBy,
-    });
-    const secret = {
+    const source = { number, idempotency, signedBy };
+    const { key, ...minted } = await mintSecret(services, storedKey, source);
+    const isInserted = await insertKeySecret(db, {
+      ...minted,
       of: storedKey,
       number,
-      hash,
-      prefix,
       signedBy: signedBy.id,
       idempotency,
       caller,
-    };
-    const times = { now, retiresAt: now + overlapMs };
-    const by = { actor: services.actor, endsSessions };
-    const isInserted = await insertKeySecret(db, { ...secret, ...times, ...by });
+      now,
+      retiresAt: now + overlapMs,
+      actor: services.actor,
+      endsSessions,
+    });
     if (isInserted) return success({ secret: { number, created_at: now }, key });
     if (!(await isCallerActive(db, caller, now))) return refuse({ kind: "invalid_api_key" });
   }
