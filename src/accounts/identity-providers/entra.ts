@@ -27,6 +27,9 @@ const claimsSchema = z.looseObject({
   email: z.optional(z.string().check(z.maxLength(254))),
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
+/** The values by which Entra confirms a domain. */
+const TRUE_CLAIMS: ReadonlySet<unknown> = new Set([true, 1, "1", "true"]);
+
 /**
  * Handles logins with Microsoft Entra. Each tenant has its own issuer, so standard discovery fails.
  * An email address is verified only if Entra verified its domain (`xms_edov`).
@@ -62,7 +65,7 @@ export class EntraLogin {
       company: { domain: null, tenant: tid === PERSONAL_ACCOUNTS_TENANT ? null : tid },
       name: displayNameOf(name),
       email: email ?? null,
-      proven: email !== undefined && isTrueClaim(emailVerifiedClaim) ? [email] : [],
+      proven: email !== undefined && TRUE_CLAIMS.has(emailVerifiedClaim) ? [email] : [],
       authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
     };
   }
@@ -77,15 +80,6 @@ export class EntraLogin {
       return parsed.data as oauth.AuthorizationServer;
     });
   }
-}
-
-function isTrueClaim(emailVerifiedClaim: unknown): boolean {
-  return (
-    emailVerifiedClaim === true ||
-    emailVerifiedClaim === 1 ||
-    emailVerifiedClaim === "1" ||
-    emailVerifiedClaim === "true"
-  );
 }
 
 const PERSONAL_ACCOUNTS_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad";
