@@ -55,11 +55,11 @@ export async function readEmailPreferences(
   db: D1Database,
   { memberId, role }: { readonly memberId: string; readonly role: Role },
 ): Promise<readonly EmailEventType[]> {
-  const row = await db
+  const types = await db
     .prepare("SELECT types FROM notification_preferences WHERE member_id = ?")
     .bind(memberId)
-    .first<{ types: string }>();
-  return chosenTypes(row?.types ?? null, role);
+    .first<string>("types");
+  return chosenTypes(types, role);
 }
 
 export async function storeEmailPreferences(
@@ -76,12 +76,11 @@ export async function storeEmailPreferences(
     .run();
 }
 
-export async function findMemberIdOfKey(db: D1Database, keyId: string): Promise<string | null> {
-  const row = await db
+export function findMemberIdOfKey(db: D1Database, keyId: string): Promise<string | null> {
+  return db
     .prepare("SELECT member_id FROM keys WHERE id = ?")
     .bind(keyId)
-    .first<{ member_id: string }>();
-  return row?.member_id ?? null;
+    .first<string>("member_id");
 }
 
 function chosenTypes(stored: string | null, role: Role): readonly EmailEventType[] {
