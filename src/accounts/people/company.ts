@@ -18,6 +18,7 @@ import {
   removeDomain,
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
+import { personalOrganizationRefusal } from "./invitation-handlers.ts";
 import { createDomainChangeMail } from "./mail.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { listMemberships } from "./people.store.ts";
@@ -58,13 +59,11 @@ export async function postCompanyDomain(call: MemberCall) {
 
 function domainRefusal({ as, companyDomains }: MemberCall): Refusal | null {
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
-  const message =
-    companyDomains === "off"
-      ? "Joining by domain is disabled in this region."
-      : "This is a personal organization. Turn it into a team first.";
-  const code = companyDomains === "off" ? "company_domains_off" : "personal_organization";
-  const isOff = companyDomains === "off" || as.isPersonal === 1;
-  return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
+  if (companyDomains === "off") {
+    const message = "Joining by domain is disabled in this region.";
+    return refuse({ kind: "conflict", message, param: null, code: "company_domains_off" });
+  }
+  return as.isPersonal === 1 ? personalOrganizationRefusal() : null;
 }
 
 export async function postDomainProof(call: MemberCall) {
