@@ -1,18 +1,14 @@
 import { fail } from "../shared/http/context.ts";
 import type { AppContext } from "../shared/http/context.ts";
 import type { FreshLoginRule, Route } from "../shared/http/route.ts";
-import { setInternalRequestId } from "../shared/http/internal-request-id.ts";
+import { internalRequestIds } from "../shared/http/internal-request-id.ts";
 import { respondNotFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
-import {
-  setInternalCaller,
-  setInternalKey,
-  toAdmittedRequest,
-} from "../accounts/keys/internal-caller.ts";
+import { internalCallers, toAdmittedRequest } from "../accounts/keys/internal-caller.ts";
 import { MEMBER_ROLES, createRequestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
-import { setOperatorOfRequest } from "../operator/operator-token.ts";
+import { operatorByRequest } from "../operator/operator-token.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { LOGIN_BODY_LIMITS } from "./session.route.ts";
 import { viewerAdmission } from "./as-customer.route.ts";
@@ -70,7 +66,7 @@ export async function dispatchConsoleCall(
     const roles = path.startsWith("/admin/") ? ["operator"] : MEMBER_ROLES;
     return fail(c, { kind: "role_required", roles });
   }
-  setInternalRequestId(request, c.var.requestId);
+  internalRequestIds.set(request, c.var.requestId);
   c.set("logged", true); // the inner request has its own log line
   return target.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
@@ -117,25 +113,26 @@ function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCal
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     if (isAdmin) {
-      setOperatorOfRequest(request, operator);
+      operatorByRequest.set(request, operator);
       return true;
     }
     // Stored responses belong to the customer, so operators can't read them.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(consoleCall.path)) return false;
-    setInternalCaller(request, viewerAdmission(as, rate, c.var.config.region));
+    const admitted = viewerAdmission(as, rate, c.var.config.region);
+    internalCallers.set(request, { admitted });
     return true;
   }
   if (isAdmin) return false;
   const key = keyOfIdentity(identity);
   if (key === null) return false;
   const { verified, known } = key;
-  if (consoleCall.isPaid) setInternalKey(request, verified);
+  if (consoleCall.isPaid) internalCallers.set(request, { key: verified });
   else {
     const by = createRequestCredential(verified.hash, verified.shown);
     const admitted = toAdmittedRequest(known, by, c.var.config.region);
     const isPerson = identity.kind === "person";
     const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };
-    setInternalCaller(request, { ...admitted, caller, rate });
+    internalCallers.set(request, { admitted: { ...admitted, caller, rate } });
   }
   return true;
 }

@@ -37,13 +37,4 @@ export function findOperatorByLogin(
 }
 
 /** The operators of requests dispatched by the console. */
-const operatorByRequest = new WeakMap<Request, Operator>();
-
-/** Stores the operator of a request that the console dispatches. */
-export function setOperatorOfRequest(request: Request, operator: Operator): void {
-  operatorByRequest.set(request, operator);
-}
-
-export function operatorOfRequest(request: Request): Operator | null {
-  return operatorByRequest.get(request) ?? null;
-}
+export const operatorByRequest = new WeakMap<Request, Operator>();

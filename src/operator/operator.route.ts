@@ -15,7 +15,7 @@ import { createStripeClient } from "../money/payments/stripe.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { probePeer } from "../regions/peer-call.ts";
-import { findOperator, operatorOfRequest } from "./operator-token.ts";
+import { findOperator, operatorByRequest } from "./operator-token.ts";
 import { OPERATOR_ROUTES } from "./endpoints.ts";
 import type { OperatorEndpoint, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
@@ -49,7 +49,8 @@ export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: Deploymen
 const requireOperator = rejectIf(async (c) => {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
-  const operator = operatorOfRequest(c.req.raw) ?? (await findOperator(authorization, operators));
+  const operator =
+    operatorByRequest.get(c.req.raw) ?? (await findOperator(authorization, operators));
   if (operator === null) return { kind: "invalid_api_key" };
   c.set("operator", operator);
   return null;

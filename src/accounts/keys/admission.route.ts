@@ -17,7 +17,7 @@ import type { RequestMemoryPool, OverloadReason, RequestSlot } from "../../share
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequestKey, KeyOwnerCache } from "./authenticate.ts";
-import { internalCallerOf } from "./internal-caller.ts";
+import { internalCallers } from "./internal-caller.ts";
 
 /**
  * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A
@@ -27,7 +27,7 @@ import { internalCallerOf } from "./internal-caller.ts";
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set("timers", new Timers(memoryPoolOfIsolate(c.get("config")).recordDelay));
-    const internalCaller = internalCallerOf(c.req.raw);
+    const internalCaller = internalCallers.get(c.req.raw);
     if (internalCaller !== undefined && "admitted" in internalCaller) {
       c.set("admitted", internalCaller.admitted);
       c.set("admissionMs", 0);

@@ -1,7 +1,7 @@
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { failureResponse } from "../../shared/http/failure-response.ts";
-import { setInternalRequestId } from "../../shared/http/internal-request-id.ts";
+import { internalRequestIds } from "../../shared/http/internal-request-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
 import type { AdmittedRequest, RequestCredential } from "../../shared/caller.ts";
 import { success } from "../../shared/failure.ts";
@@ -11,7 +11,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
-import { setInternalCaller, toAdmittedRequest, identifyGlobalKey } from "./internal-caller.ts";
+import { internalCallers, toAdmittedRequest, identifyGlobalKey } from "./internal-caller.ts";
 
 type Dispatch = (
   request: Request,
@@ -106,7 +106,7 @@ function dispatchAs(
   request: Request,
   { admitted, dispatch }: { admitted: AdmittedRequest; dispatch: Dispatch },
 ): Promise<Response> | Response {
-  setInternalCaller(request, admitted);
-  setInternalRequestId(request, c.var.requestId);
+  internalCallers.set(request, { admitted });
+  internalRequestIds.set(request, c.var.requestId);
   return dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }

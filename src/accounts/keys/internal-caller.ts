@@ -16,21 +16,7 @@ type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: V
  * Verified callers of internal requests. Only the gateway adds entries, so clients can't forge
  * them.
  */
-const callers = new WeakMap<Request, InternalCaller>();
-
-/** Marks an internal request as admitted. */
-export function setInternalCaller(request: Request, admitted: AdmittedRequest): void {
-  callers.set(request, { admitted });
-}
-
-/** Marks an internal request's key as verified. */
-export function setInternalKey(request: Request, key: VerifiedKey): void {
-  callers.set(request, { key });
-}
-
-export function internalCallerOf(request: Request): InternalCaller | undefined {
-  return callers.get(request);
-}
+export const internalCallers = new WeakMap<Request, InternalCaller>();
 
 /**
  * Returns a global key's data to another region. Fails with `invalid_api_key`, or with `conflict`

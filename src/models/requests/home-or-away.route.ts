@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
-import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
+import { internalCallers } from "../../accounts/keys/internal-caller.ts";
 import { createRequestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -164,7 +164,7 @@ async function readMissingTerms(
   c: Context<AppEnv>,
 ): Promise<ObjectCallResult<CallerTerms> | undefined> {
   const { caller } = c.var.admitted;
-  if (internalCallerOf(c.req.raw) === undefined) {
+  if (!internalCallers.has(c.req.raw)) {
     return createHomeClient(c, caller)?.authorize(null);
   }
   const { keyHash, orgId, shown, viewer } = caller; // Console calls run in the home region.

@@ -12,7 +12,7 @@ import type { Timers } from "../timers.ts";
 import { addCorsHeaders, allowsAnyOrigin, preflightResponse } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
-import { internalRequestIdOf } from "./internal-request-id.ts";
+import { internalRequestIds } from "./internal-request-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { setRateLimitHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
@@ -77,7 +77,7 @@ export type AppContext = Context<AppEnv>;
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
-  c.set("requestId", internalRequestIdOf(c.req.raw) ?? mintId("req_", c.get("startedMs")));
+  c.set("requestId", internalRequestIds.get(c.req.raw) ?? mintId("req_", c.get("startedMs")));
   const answer = respondEarly(c);
   if (answer === null) await catchErrors(c, next);
   else c.res = answer;
