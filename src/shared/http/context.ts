@@ -14,7 +14,7 @@ import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
 import { internalRequestIds } from "./internal-request-id.ts";
 import type { JsonObject } from "./json-text.ts";
-import { setRateLimitHeaders } from "./rate-headers.ts";
+import { createRateLimitHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 import { countInSummaryLine } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
@@ -231,14 +231,17 @@ function setDialectHeaders(
 ): void {
   const dialect = c.get("dialect");
   if (dialect === undefined) return;
-  const dialectHeaders = dialect.headers(c.get("requestId"), admitted ?? null);
-  for (const [name, value] of Object.entries(dialectHeaders)) headers.set(name, value);
+  setHeaders(headers, dialect.headers(c.get("requestId"), admitted ?? null));
 }
 
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRequest): void {
   headers.set("openai-organization", caller.orgId);
-  setRateLimitHeaders(headers, rate);
-  if (tokens !== undefined) setRateLimitHeaders(headers, tokens, "tokens");
+  setHeaders(headers, createRateLimitHeaders(rate));
+  if (tokens !== undefined) setHeaders(headers, createRateLimitHeaders(tokens, "tokens"));
+}
+
+function setHeaders(headers: Headers, values: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(values)) headers.set(name, value);
 }
 
 /**

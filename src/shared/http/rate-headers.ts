@@ -11,16 +11,6 @@ export function createRateLimitHeaders(
   };
 }
 
-export function setRateLimitHeaders(
-  headers: Headers,
-  state: RateLimitState,
-  kind: "requests" | "tokens" = "requests",
-): void {
-  for (const [name, value] of Object.entries(createRateLimitHeaders(state, kind))) {
-    headers.set(name, value);
-  }
-}
-
 function duration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
