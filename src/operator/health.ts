@@ -5,7 +5,6 @@ import { METRICS, sumIsolateGauges } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
 import { readDatabaseState } from "../accounts/organizations/organizations.store.ts";
 import { allOutboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
-import type { OutboxState } from "../shared/contracts/outbox.ts";
 import { REGIONS } from "../shared/regions.ts";
 import { STORAGE_BYTES_MAX } from "./sweep-metrics.ts";
 import { findProblems } from "./health-problems.ts";
@@ -22,7 +21,9 @@ export async function getHealth(context: OperatorContext) {
       .metrics()
       .read()
       .catch(() => null),
-    Promise.all(context.peers.map((peer) => peerState(context, peer))),
+    Promise.all(
+      context.peers.map(async (peer) => ({ region: peer, ...(await context.checkPeer(peer)) })),
+    ),
     outboxStates(context, allOutboxNames(context.peers)),
     orphanedOutboxes(context),
   ]);
@@ -79,12 +80,15 @@ function gaugeOf(series: MetricValues, metric: MetricName): number {
   return series[METRICS[metric].name] ?? 0;
 }
 
-async function peerState(context: OperatorContext, region: OperatorContext["region"]) {
-  return { region, ...(await context.checkPeer(region)) };
-}
-
-function outboxStates(context: OperatorContext, names: readonly string[]) {
-  return Promise.all(names.map((name) => outboxState(context, name)));
+function outboxStates({ outbox }: OperatorContext, names: readonly string[]) {
+  return Promise.all(
+    names.map(async (name) => {
+      const depth = await outbox(name)
+        .depth()
+        .catch(() => null);
+      return { name, depth };
+    }),
+  );
 }
 
 async function orphanedOutboxes(context: OperatorContext) {
@@ -97,21 +101,7 @@ async function orphanedOutboxes(context: OperatorContext) {
   );
 }
 
-async function outboxState(context: OperatorContext, name: string) {
-  const depth = await context
-    .outbox(name)
-    .depth()
-    .catch(() => null);
-  return { name, depth };
-}
-
-function outboxView({
-  name,
-  depth,
-}: {
-  readonly name: string;
-  readonly depth: OutboxState | null;
-}) {
+function outboxView({ name, depth }: Awaited<ReturnType<typeof outboxStates>>[number]) {
   const { waiting = null, dead = null, parked = null, oldestMs = null } = depth ?? {};
   return { name, waiting, dead, parked, oldest_ms: oldestMs };
 }

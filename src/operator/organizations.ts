@@ -16,7 +16,7 @@ import {
 import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/keys/new-key.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
-import type { Refusal, Result } from "../shared/failure.ts";
+import type { Refusal } from "../shared/failure.ts";
 import { creationTimeOfId } from "../shared/id.ts";
 import { callObject } from "../shared/reach-object.ts";
 import {
@@ -116,8 +116,10 @@ export async function postOrganization(call: OperatorCall) {
     if (restoredId === null) await discardWallet(call, organization.id);
     return creation;
   }
-  const reset = await resetOperatorSettings(call, restoredId);
-  if (!reset.ok) return reset;
+  if (restoredId !== null) {
+    const reset = await callObject(() => call.wallet(restoredId).configure(DEFAULT_SETTINGS));
+    if (!reset.ok) return reset;
+  }
   return created({
     organization: await organizationViewWithBalance(call, organization),
     member: memberView(owner),
@@ -129,15 +131,7 @@ async function isLost(call: OperatorCall, id: string): Promise<boolean> {
   return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
 }
 
-/** Resets a restored wallet's operator settings to the defaults. */
-async function resetOperatorSettings(
-  { wallet }: OperatorCall,
-  id: string | null,
-): Promise<Result<unknown>> {
-  if (id === null) return success(null);
-  const settings = { rpmLimit: null, suspended: false, closed: false, priceList: null };
-  return callObject(() => wallet(id).configure(settings));
-}
+const DEFAULT_SETTINGS = { rpmLimit: null, suspended: false, closed: false, priceList: null };
 
 function notLostRefusal(): Refusal {
   const message = "No lost organization has this ID.";

@@ -121,7 +121,8 @@ function priceRows(
   const records: PriceRecord[] = [];
   const seenKeys = new Set<string>();
   for (const [index, row] of rows.entries()) {
-    const refused = refuseRow(call, row, `rows[${index}]`);
+    const path = `rows[${index}]`;
+    const refused = refuseTime(call, row, path) ?? refuseItem(call, row, path);
     if (refused !== null) return refused;
     const { list, item, from, percent, price } = row;
     const says =
@@ -133,19 +134,13 @@ function priceRows(
     };
     const one = { ...stamp, list, item, from, says };
     if (seenKeys.has(formatPriceMapKey(one))) {
-      return invalid(
-        `rows[${index}] repeats the list, item and time of an earlier row.`,
-        `rows[${index}].from`,
-      );
+      const message = `${path} repeats the list, item and time of an earlier row.`;
+      return invalid(message, `${path}.from`);
     }
     seenKeys.add(formatPriceMapKey(one));
     records.push(one);
   }
   return success(records);
-}
-
-function refuseRow(call: OperatorCall, row: NewPriceRow, rowPath: string): Refusal | null {
-  return refuseTime(call, row, rowPath) ?? refuseItem(call, row, rowPath);
 }
 
 function refuseTime(
