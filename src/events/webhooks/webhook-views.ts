@@ -11,27 +11,17 @@ import { receiverView } from "./receiver-settings.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 export function webhookView(webhook: Webhook, nowMs: number) {
-  const {
-    id,
-    url,
-    types: eventTypes,
-    format,
-    receiver,
-    disabledReason,
-    secrets,
-    createdAt,
-  } = webhook;
-  const until = secrets[1]?.until ?? null;
+  const until = webhook.secrets[1]?.until ?? null;
   return {
-    id,
-    url,
-    types: eventTypes,
-    format,
-    receiver: receiverView(receiver),
-    enabled: disabledReason === null,
-    disabled_reason: disabledReason,
+    id: webhook.id,
+    url: webhook.url,
+    types: webhook.types,
+    format: webhook.format,
+    receiver: receiverView(webhook.receiver),
+    enabled: webhook.disabledReason === null,
+    disabled_reason: webhook.disabledReason,
     previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),
-    created_at: timestamp(createdAt),
+    created_at: timestamp(webhook.createdAt),
   };
 }
 
