@@ -56,6 +56,8 @@ type BatchSource = {
   readonly nowMs: number;
 };
 
+type StreamReceiver = Pick<Receiver, "webhook"> & { readonly stream: StreamState };
+
 export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): boolean {
   return stream !== null && stream.nextAt <= nowMs && (pausedUntil ?? 0) <= nowMs;
 }
@@ -65,27 +67,27 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
  * is the delivery of the previous batch, if it failed.
  */
 export async function nextBatch(
-  { storage, read, nowMs }: BatchSource,
-  { webhook, stream }: Receiver & { readonly stream: StreamState },
+  source: BatchSource,
+  receiver: StreamReceiver,
   before: DueDelivery | null,
 ): Promise<UsageBatch | null> {
+  const { storage, read, nowMs } = source;
+  const { webhook, stream } = receiver;
   const { id, orgId } = webhook;
   const isMeterFormat = findUsageFormat(webhook.format) !== null;
-  const probe = await readProbeBatch({ storage, read, nowMs }, { webhook, stream }, before);
+  const probe = await readProbeBatch(source, receiver, before);
   if (probe !== null) return probe;
   let { from, singles = 0, seenMs = webhook.createdAt } = stream;
   let isStreamEnd = false;
   for (let pages = 0; pages < SKIPPED_PAGES_MAX; pages++) {
     const limit = singles > 0 ? 1 : BATCH_ROWS;
-    const resumeQuery = isMeterFormat ? resumeAfterRebuild({ webhook, stream, seenMs }, nowMs) : {};
+    const resumeQuery = isMeterFormat ? resumeAfterRebuild(receiver, seenMs, nowMs) : {};
     const page = await read({ from, limit, ...resumeQuery });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });
-      postponeRead(
-        storage,
-        { id, stream, to: { from, singles, seenMs } },
-        { nowMs, idleMs: MINUTE_MS, before },
-      );
+      const nextAt = nowMs + MINUTE_MS;
+      const position = { from, singles, seenMs, nextAt, idleMs: MINUTE_MS };
+      postponeRead(storage, receiver, position, before);
       return null;
     }
     const { rows, next } = page.value;
@@ -93,9 +95,7 @@ export async function nextBatch(
     const message = createUsageMessage(orgId, page.value);
     const [first, ...more] = batchCalls(webhook, rows, message.body);
     if (first !== undefined && last !== undefined) {
-      const due = storage.transactionSync(() =>
-        storeBatch(storage.sql, id, { ...message, nowMs, before }),
-      );
+      const due = storeBatch(storage, id, { ...message, nowMs, before });
       const { from: at, unsure } = stream;
       const position = { from: at, next, sentMs: last.createdAt, unsure };
       return { due, calls: [first, ...more], rows: rows.length, singles, ...position };
@@ -107,7 +107,8 @@ export async function nextBatch(
     seenMs = Math.max(seenMs, ...rows.map(({ createdAt }) => createdAt));
   }
   const idleMs = isStreamEnd ? Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS) : 0;
-  postponeRead(storage, { id, stream, to: { from, singles, seenMs } }, { nowMs, idleMs, before });
+  const nextAt = nowMs + idleMs;
+  postponeRead(storage, receiver, { from, singles, seenMs, nextAt, idleMs }, before);
   return null;
 }
 
@@ -117,7 +118,7 @@ export async function nextBatch(
  */
 async function readProbeBatch(
   { storage, read, nowMs }: BatchSource,
-  { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
+  { webhook, stream }: StreamReceiver,
   before: DueDelivery | null,
 ): Promise<UsageBatch | null> {
   const { rejections = 0, rejectedRows = 0, from, unsure } = stream;
@@ -128,24 +129,15 @@ async function readProbeBatch(
   const [call] = row === null ? [] : buildUsageCalls(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = createUsageMessage(webhook.orgId, { from, rows: [row], next: from });
-  const due = storage.transactionSync(() =>
-    storeBatch(storage.sql, webhook.id, { ...message, nowMs, before }),
-  );
+  const due = storeBatch(storage, webhook.id, { ...message, nowMs, before });
   const position = { from, next: from, sentMs: row.createdAt, unsure };
   return { due, calls: [call], rows: 1, singles: stream.singles ?? 0, ...position, isProbe: true };
 }
 
 /** Returns the time (Unix ms) of the first row to send after a rebuild of the wallet. */
 function resumeAfterRebuild(
-  {
-    webhook,
-    stream,
-    seenMs,
-  }: {
-    readonly webhook: Receiver["webhook"];
-    readonly stream: StreamState;
-    readonly seenMs: number;
-  },
+  { webhook, stream }: StreamReceiver,
+  seenMs: number,
   nowMs: number,
 ): { readonly resumeMs: number } {
   const { repeatMs = Infinity } = findUsageFormat(webhook.format) ?? {};
@@ -165,22 +157,14 @@ function batchCalls(
 
 function postponeRead(
   storage: DurableObjectStorage,
-  {
-    id,
-    stream,
-    to: position,
-  }: {
-    readonly id: string;
-    readonly stream: StreamState;
-    readonly to: Pick<StreamState, "from" | "singles" | "seenMs">;
-  },
-  to: { readonly nowMs: number; readonly idleMs: number; readonly before: DueDelivery | null },
+  { webhook: { id }, stream }: StreamReceiver,
+  position: Pick<StreamState, "from" | "singles" | "seenMs" | "nextAt" | "idleMs">,
+  before: DueDelivery | null,
 ): void {
   storage.transactionSync(() => {
-    const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
     if (readStreamAt(storage.sql, id, stream.from) !== null) {
-      storeStreamState(storage.sql, id, { ...stream, ...position, nextAt: nowMs + idleMs, idleMs });
+      storeStreamState(storage.sql, id, { ...stream, ...position });
     }
   });
 }
@@ -190,7 +174,7 @@ function deleteDelivery(sql: SqlStorage, { number }: DueDelivery): void {
 }
 
 function storeBatch(
-  sql: SqlStorage,
+  storage: DurableObjectStorage,
   webhookId: string,
   batch: {
     readonly id: string;
@@ -200,21 +184,24 @@ function storeBatch(
   },
 ): DueDelivery {
   const { id: eventId, summary, nowMs, before } = batch;
-  if (before !== null && before.eventId !== eventId) deleteDelivery(sql, before);
-  const { number, attempts } = sql
-    .exec<{ number: number; attempts: number }>(
-      `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
-      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_NEXT_AT})
-      ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
-      RETURNING number, attempts`,
-      mintId(DELIVERY_ID_PREFIX, nowMs),
-      webhookId,
-      eventId,
-      summary,
-      nowMs,
-    )
-    .one();
-  return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
+  const { sql } = storage;
+  return storage.transactionSync(() => {
+    if (before !== null && before.eventId !== eventId) deleteDelivery(sql, before);
+    const { number, attempts } = sql
+      .exec<{ number: number; attempts: number }>(
+        `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
+        VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_NEXT_AT})
+        ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
+        RETURNING number, attempts`,
+        mintId(DELIVERY_ID_PREFIX, nowMs),
+        webhookId,
+        eventId,
+        summary,
+        nowMs,
+      )
+      .one();
+    return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
+  });
 }
 
 function clearPause(sql: SqlStorage, webhookId: string): void {
