@@ -4,7 +4,7 @@ import { changeKeyEverywhere } from "../accounts/keys/change-key.ts";
 import { KEY_READ_ONLY_FIELDS, apiKeyView } from "../accounts/keys/stored-key.ts";
 import type { StoredKey } from "../accounts/keys/stored-key.ts";
 import { findKey } from "../accounts/keys/keys.store.ts";
-import { parseKeyListQuery, keyPageView, readKeyPage } from "../accounts/keys/keys.route.ts";
+import { keysQuerySchema, keyPageView, readKeyPage } from "../accounts/keys/keys.route.ts";
 import { keyChangeSchema } from "../accounts/keys/new-key.ts";
 import { revokeKeyEverywhere } from "../accounts/keys/revocation.ts";
 import {
@@ -15,16 +15,16 @@ import {
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { noFields, withOrganization } from "./organization-call.ts";
+import { noFields, queryOf, withOrganization } from "./organization-call.ts";
 import {
   parseSessionEndRequest,
-  parseSessionsQuery,
   sessionPageView,
+  sessionsQuerySchema,
 } from "../accounts/keys/sessions.route.ts";
 
 /** Handles `GET /orgs/{id}/keys`. */
 export const getKeys = withOrganization(
-  ({ url }) => parseKeyListQuery(url),
+  queryOf(keysQuerySchema),
   async (call, { id: orgId }, query) => {
     const page = await readKeyPage(call.db, { orgId, memberId: null }, query);
     return success(keyPageView(page, (key) => keyView(call, key)));
@@ -96,7 +96,7 @@ const ANY_OWNER = { keyId: null, memberId: null };
 
 /** Handles `GET /orgs/{id}/sessions`. */
 export const getKeySessions = withOrganization(
-  ({ url }) => parseSessionsQuery(url),
+  queryOf(sessionsQuerySchema),
   async (call, { id }, query) => {
     const page = await call.wallet(id).sessions({ owner: ANY_OWNER, ...query });
     return page.ok ? success(sessionPageView(page.value)) : page;

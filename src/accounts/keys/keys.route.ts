@@ -50,7 +50,7 @@ import type { ModelNames } from "./terms.ts";
  * returns pages of all revoked keys. A `member` sees only their own.
  */
 export async function listKeysRoute(c: AppContext) {
-  const query = parseKeyListQuery(c.req.url);
+  const query = parseQuery(keysQuerySchema, c.req.url);
   if (!query.ok) return query;
   const page = await queryForCaller(c, "keys_unreadable", () =>
     readKeyPage(c.env.DB, ownerOf(c), query.value),
@@ -77,10 +77,6 @@ export const keysQuerySchema = z.object({
   after: z.optional(cursorSchema),
 });
 type KeysQuery = z.infer<typeof keysQuerySchema>;
-
-export function parseKeyListQuery(url: string): Result<KeysQuery> {
-  return parseQuery(keysQuerySchema, url);
-}
 
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 

@@ -202,10 +202,6 @@ export const sessionsQuerySchema = z.object({
   after: z._default(singleValueSchema.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
-export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsQuerySchema>> {
-  return parseQuery(sessionsQuerySchema, url);
-}
-
 export function sessionPageView({ sessions, nextAfter }: SessionPage) {
   return {
     sessions: sessions.map(sessionView),
@@ -218,7 +214,7 @@ export function sessionPageView({ sessions, nextAfter }: SessionPage) {
  * limited key sees only their own.
  */
 export async function listSessionsRoute(c: AppContext) {
-  const query = parseSessionsQuery(c.req.url);
+  const query = parseQuery(sessionsQuerySchema, c.req.url);
   if (!query.ok) return query;
   const owner = ownerOf(c);
   const page = await callObject(() => walletOf(c).sessions({ owner, ...query.value }));
