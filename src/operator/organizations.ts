@@ -15,8 +15,7 @@ import {
 } from "../accounts/keys/keys.store.ts";
 import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/keys/new-key.ts";
 import { timestamp } from "../shared/clock.ts";
-import { refuse, success } from "../shared/failure.ts";
-import type { Refusal } from "../shared/failure.ts";
+import { conflict, success } from "../shared/failure.ts";
 import { creationTimeOfId } from "../shared/id.ts";
 import { callObject } from "../shared/reach-object.ts";
 import {
@@ -78,7 +77,9 @@ export async function postOrganization(call: OperatorCall) {
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const { restore_id: restoredId = null } = fields.value;
-  if (restoredId !== null && !(await isLost(call, restoredId))) return notLostRefusal();
+  if (restoredId !== null && !(await isLost(call, restoredId))) {
+    return conflict("No lost organization has this ID.", "restore_id");
+  }
   const organization: StoredOrganization = {
     id: restoredId ?? crypto.randomUUID(),
     name,
@@ -132,11 +133,6 @@ async function isLost(call: OperatorCall, id: string): Promise<boolean> {
 }
 
 const DEFAULT_SETTINGS = { rpmLimit: null, suspended: false, closed: false, priceList: null };
-
-function notLostRefusal(): Refusal {
-  const message = "No lost organization has this ID.";
-  return refuse({ kind: "conflict", message, param: "restore_id" });
-}
 
 /** Handles `GET /lost-organizations`. */
 export async function getLostOrganizations({ db }: OperatorCall) {
