@@ -1,4 +1,5 @@
 import type { IssuerEntry } from "../../shared/config/config.ts";
+import type { PersonSession } from "../../shared/contracts/console-session.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EndpointResult } from "../../shared/http/endpoint.ts";
 import type { KeyServices } from "../keys/revocation.ts";
@@ -27,15 +28,10 @@ export type PeopleServices = KeyServices &
     readonly origin: string;
   };
 
-export type ConsoleSessionSummary = {
-  readonly id: string;
-  readonly browser: string;
-  readonly issuer: string;
-  readonly openedAt: number;
-  readonly freshAt: number;
-  readonly freshBy: "auth_time" | "exchange";
-  readonly expiresAt: number;
-};
+export type ConsoleSessionSummary = Pick<
+  PersonSession,
+  "browser" | "issuer" | "openedAt" | "freshAt" | "freshBy"
+> & { readonly id: string; readonly expiresAt: number };
 
 export type PersonConsoleSessions = {
   readonly id: string;

@@ -1,3 +1,4 @@
+import type { PersonSession } from "../../shared/contracts/console-session.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON_COLUMNS = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
@@ -234,13 +235,7 @@ type ActingRow = Person &
 /** Returns a session's person and their current membership. */
 export async function findActingPerson(
   db: D1Database,
-  session: {
-    readonly personId: string;
-    readonly memberId: string | null;
-    readonly openedAt: number;
-    readonly realm?: string;
-    readonly connection?: string;
-  },
+  session: Pick<PersonSession, "personId" | "memberId" | "openedAt" | "realm" | "connection">,
 ): Promise<ActingPerson | null> {
   const row = await db
     .prepare(

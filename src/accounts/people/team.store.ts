@@ -1,10 +1,6 @@
-import type { Role } from "../../shared/caller.ts";
+import type { StoredMember } from "../organizations/organization.ts";
 
-type TeamMember = {
-  readonly id: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly createdAt: number;
+type TeamMember = Omit<StoredMember, "orgId"> & {
   /** The name, or null for a member who has only API keys. */
   readonly name: string | null;
   readonly personId: string | null;
