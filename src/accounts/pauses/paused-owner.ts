@@ -1,21 +1,16 @@
-import type { KeySecret } from "../../shared/config/config.ts";
-import type { Actor } from "../../shared/event.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { PauseFields, PauseSource } from "../../shared/pauses.ts";
 import type { NewPause } from "../../shared/contracts/pauses.ts";
 import { findKey } from "../keys/keys.store.ts";
+import type { KeyServices } from "../keys/revocation.ts";
 import { parseSessionEndRequest } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
-type PauseCreator = {
-  readonly db: D1Database;
+type PauseCreator = Pick<KeyServices, "db" | "keySecrets" | "now" | "actor"> & {
   readonly orgId: string;
   readonly memberId: string | null;
   readonly source: PauseSource;
-  readonly actor: Actor;
-  readonly keySecrets: readonly KeySecret[];
-  readonly now: number;
 };
 
 /** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause the target. */
@@ -28,7 +23,9 @@ export async function validateNewPause(
   const until = typeof fields.until === "string" ? Date.parse(fields.until) : null;
   const stopRunning = fields.stop_running === true;
   const pause = { scope, id, source, reason, until, stopRunning, actor };
-  if (memberId !== null && scope !== "key" && scope !== "session") return roleRefusal();
+  if (memberId !== null && scope !== "key" && scope !== "session") {
+    return refuse({ kind: "role_required", roles: ["owner", "admin", "billing"] });
+  }
   if (scope === "organization") {
     return id === "" || id === orgId ? success({ ...pause, id: "" }) : noSuchOwnerRefusal(scope);
   }
@@ -65,10 +62,6 @@ async function validateSessionPause(
   if (!ending.ok) return ending;
   const { isOwn, expiresAt } = ending.value;
   return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });
-}
-
-function roleRefusal(): Refusal {
-  return refuse({ kind: "role_required", roles: ["owner", "admin", "billing"] });
 }
 
 function noSuchOwnerRefusal(noun: string): Refusal {
