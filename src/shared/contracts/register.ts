@@ -1,7 +1,8 @@
 import type { AdmittedRequest } from "../caller.ts";
 import type { Refusal, Result } from "../failure.ts";
 import type { Key, KeySecrets } from "../key.ts";
-import type { KeyTerms, RateLimitState } from "../key-terms.ts";
+import type { KeyTerms } from "../key-terms.ts";
+import type { RateLimitState } from "../key-status.ts";
 import type { Session } from "../session.ts";
 import type { Region } from "../regions.ts";
 
