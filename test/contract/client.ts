@@ -1,6 +1,6 @@
 import { env, exports } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { refuse } from "../../src/shared/failure.ts";
 import { contentLengthHeader } from "../fixtures/content-length.ts";
@@ -142,13 +142,22 @@ export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
  */
 export const SKIPPED_WALLET = { poke: async () => refuse({ kind: "storage_unavailable" }) };
 
+/** Ends each pause between retries immediately, until the end of the test. */
+export function skipPauses(): void {
+  vi.spyOn(scheduler, "wait").mockResolvedValue();
+}
+
 /** Returns the tests' bindings with these wallet methods. `calls` gets the wallet's name. */
 export function walletsWith(calls: (name: string) => object): Env {
   return objectsWith("WALLET", calls);
 }
 
-/** Returns the tests' bindings, in which every call of this method to these objects is lost. */
+/**
+ * Returns the tests' bindings, in which every call of this method to these objects is lost. Retries
+ * don't pause until the end of the test.
+ */
 export function objectsWithout(binding: "KEY_REGISTER" | "WALLET", call: string): Env {
+  skipPauses();
   return objectsWith(binding, () => ({ [call]: () => Promise.reject(new Error("lost")) }));
 }
 
