@@ -86,13 +86,12 @@ function checkHeaders(what: string, answer: Answer, headers: Headers): void {
 }
 
 type Check = (value: unknown) => void;
-const checkers = new Map<string, z.ZodType>();
+const checkers = new Map<Json, z.ZodType>();
 
 /** Returns a check that throws for values that don't match a schema of the document. */
 function checkerOf(schema: Json, what: string): Check {
-  const text = JSON.stringify(schema);
-  const made = checkers.get(text) ?? z.fromJSONSchema(withComponents(text));
-  checkers.set(text, made);
+  const made = checkers.get(schema) ?? z.fromJSONSchema(withComponents(schema));
+  checkers.set(schema, made);
   return (value) => {
     const checked = made.safeParse(value);
     if (checked.success) return;
@@ -102,8 +101,18 @@ function checkerOf(schema: Json, what: string): Check {
   };
 }
 
-function withComponents(text: string): z.core.JSONSchema.BaseSchema {
-  const whole = `{"$defs":${JSON.stringify(DOCUMENT.components.schemas)},"allOf":[${text}]}`;
+/** Returns the schema with the components that it refers to. All components would take too long. */
+function withComponents(schema: Json): z.core.JSONSchema.BaseSchema {
+  const $defs: Record<string, unknown> = {};
+  const add = (part: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(part).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (Object.hasOwn($defs, name)) continue;
+      $defs[name] = DOCUMENT.components.schemas[name];
+      add($defs[name]);
+    }
+  };
+  add(schema);
+  const whole = JSON.stringify({ $defs, allOf: [schema] });
   return JSON.parse(
     whole.replaceAll("#/components/schemas/", "#/$defs/"),
   ) as z.core.JSONSchema.BaseSchema;
