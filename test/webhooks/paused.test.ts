@@ -144,7 +144,7 @@ describe("a message that a webhook object stores", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
   it("expires after the delivery, unless the message is among the webhook's newest thousand", async () => {
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 2; i++) {
       await createWebhook(`rows${i}.turnpike.dev`, { types });
     }
     await runInDurableObject(object(), (_, { storage }) => {
@@ -164,8 +164,7 @@ describe("a message that a webhook object stores", () => {
         "SELECT count(*) AS n FROM deliveries GROUP BY webhook_id",
       );
       const counts = rows.toArray().map(({ n }) => n);
-      expect(counts).toHaveLength(5);
-      expect(counts.map((n) => Math.floor(n / 100))).toEqual([10, 10, 10, 10, 10]);
+      expect(counts.map((n) => Math.floor(n / 100))).toEqual([10, 10]);
     });
   });
 

@@ -8,7 +8,7 @@ import { setClock } from "../wallet/wallet-fixture.ts";
 
 export const HOUR = 3_600_000;
 /** Maximum wait for automatic work on a slow machine. */
-export const LONG = { timeout: 15_000, interval: 20 };
+export const LONG = { timeout: 15_000, interval: 2 };
 
 export type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
 export type Hook = { readonly id: string; readonly secret: string };

@@ -14,10 +14,10 @@ useReceivers();
 
 const types = ["usage.settled"];
 const [GOOD, STALLED] = ["good.turnpike.dev", "stalled.turnpike.dev"];
-const HOURS = 24;
+const HOURS = 8;
 
-/** The cost of a day with a charge per hour, for everyone except the stalled receiver. */
-type Day = {
+/** The cost of hours with a charge each, for everyone except the stalled receiver. */
+type Costs = {
   /** Rows that the wallet writes for the charges. */
   readonly rows: number;
   /** Calls to the good receiver, and the hours after which each arrives. */
@@ -28,7 +28,7 @@ type Day = {
   readonly deliveries: number;
 };
 
-async function dayOf(hosts: readonly string[]): Promise<Day> {
+async function costsOf(hosts: readonly string[]): Promise<Costs> {
   Object.assign(account, await openAccount({ credits: 0 }));
   const stub = stubOf(account.orgId);
   const start = Date.now();
@@ -56,7 +56,7 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
   return { rows, arrivals, reads: counted, deliveries };
 }
 
-describe("a receiver of usage.settled that stalls for a day", () => {
+describe("a receiver of usage.settled that stalls for hours", () => {
   it.each([
     ["answers 503", () => new Response("", { status: 503 })],
     ["never responds", () => new Promise<Response>(() => undefined)],
@@ -67,8 +67,8 @@ describe("a receiver of usage.settled that stalls for a day", () => {
       let isStalled = true;
       receivers[GOOD] = () => new Response("ok");
       receivers[STALLED] = () => (isStalled ? stall() : new Response("ok"));
-      const alone = await dayOf([GOOD]);
-      const together = await dayOf([GOOD, STALLED]);
+      const alone = await costsOf([GOOD]);
+      const together = await costsOf([GOOD, STALLED]);
       expect(together.rows).toBe(alone.rows);
       expect(together.arrivals).toEqual(alone.arrivals);
       expect(together.arrivals).toEqual(Array.from({ length: HOURS }, (__, n) => n + 1));

@@ -127,7 +127,7 @@ describe("a webhook receiver of usage.settled", () => {
           await callWebhooks("DELETE", `/${hook.id}`);
         },
       ),
-      { numRuns: effortFor(6, 60), endOnFailure: true },
+      { numRuns: effortFor(4, 60), endOnFailure: true },
     );
   });
 
