@@ -7,7 +7,7 @@ import { countedBindings } from "./counted-bindings.ts";
 import { effortFor } from "../effort.ts";
 import { recordMeasured } from "../measured.ts";
 
-const FORGED = effortFor(10_000, 100_000);
+const FORGED = effortFor(2000, 100_000);
 /**
  * Malformed keys, keys with an invalid checksum, and prefixes of every kind. `a` is the ID of the
  * current secret.

@@ -223,8 +223,8 @@ describe("a policy of operator, organization, member, key or session", () => {
     everyCall.slice(0, 1),
   ]);
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
-    ["text", fc.tuple(calls), effortFor(20, 1000)],
-    ["media", fc.constant(everyCall), effortFor(10, 300)],
+    ["text", fc.tuple(calls), effortFor(10, 1000)],
+    ["media", fc.constant(everyCall), effortFor(5, 300)],
   ])("allows %s calls only to providers that every policy allows", async (_, made, numRuns) => {
     const account = await openAccount();
     const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous

@@ -120,7 +120,7 @@ describe("a provider preference of a request", () => {
         candidates.length === 0 ? 400 : expectedStatus(candidates, failing),
       );
     });
-    await fc.assert(property, { numRuns: effortFor(60, 1000) });
+    await fc.assert(property, { numRuns: effortFor(30, 1000) });
   });
 
   it.each<[object, string]>([

@@ -68,15 +68,15 @@ function readable(row: Record<string, SqlStorageValue>): object {
   );
 }
 
-/** Returns bindings whose object stores responses `ms` late. `kept` counts the stored ones. */
-export function slowBindings(ms = 300): { readonly bindings: Env; readonly kept: () => number } {
+/** Returns bindings whose object stores responses 100 ms late. `kept` counts the stored ones. */
+export function slowBindings(): { readonly bindings: Env; readonly kept: () => number } {
   let kept = 0;
   const KEPT_RESPONSES = {
     getByName: (name: string) => ({
       recall: (...asked: Parameters<KeptResponses["recall"]>) =>
         env.KEPT_RESPONSES.getByName(name).recall(...asked),
       keep: async (...asked: Parameters<KeptResponses["keep"]>) => {
-        await scheduler.wait(ms);
+        await scheduler.wait(100);
         const done = await env.KEPT_RESPONSES.getByName(name).keep(...asked);
         kept++;
         return done;

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { KeptResponses } from "../../src/models/stored-responses/stored-responses.do.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
-import { bindingsWith, errorOf } from "./client.ts";
+import { bindingsWith, errorOf, skipPauses } from "./client.ts";
 import type { Account } from "./client.ts";
 import {
   continuing,
@@ -156,6 +156,7 @@ describe("the Durable Object for stored responses", () => {
   });
 
   it("causes 503 for continuations during an outage, and stores pending responses afterwards", async () => {
+    skipPauses();
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     let attempts = 0;
@@ -170,10 +171,7 @@ describe("the Durable Object for stored responses", () => {
     const error = await errorOf(await createResponse(own.key, continuing(id), bindings), 503);
     expect(error.code).toBe("storage_unavailable");
     const second = await responseOf(await createResponse(own.key, {}, bindings));
-    await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(2), {
-      timeout: 20_000,
-      interval: 100,
-    });
+    await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(2));
     expect((await read(second.id, own.key)).status).toBe(200);
   });
 });
