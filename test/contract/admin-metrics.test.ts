@@ -2,15 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import { runCron, runHourlyJobs } from "../../src/operator/scheduled.ts";
-import {
-  ADMIN_TOKEN,
-  bindingsWith,
-  SKIPPED_WALLET,
-  chat,
-  errorOf,
-  openAccount,
-  send,
-} from "./client.ts";
+import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import { separateIsolate } from "./metrics-client.ts";
 
 function gone(): Promise<never> {
@@ -18,12 +10,10 @@ function gone(): Promise<never> {
 }
 
 let key: string;
-let orgId: string;
 beforeEach(async () => {
-  ({ key, orgId } = await openAccount());
+  ({ key } = await openAccount());
 });
 
-const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name) : SKIPPED_WALLET);
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
 describe("GET /admin/v1/metrics", () => {
@@ -69,7 +59,7 @@ describe("GET /admin/v1/metrics", () => {
 
   it("includes the last hourly sweep's age and results: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
-    await runHourlyJobs(bindingsWith({ WALLET: { getByName: ownWallet } }));
+    await runHourlyJobs(env);
     await runCron(CRON_SCHEDULES.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();

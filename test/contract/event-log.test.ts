@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-fixture.ts";
-import { admin, SKIPPED_WALLET, openAccount, send } from "./client.ts";
+import { admin, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 type Event = {
@@ -144,10 +145,8 @@ const wait = (id: string): Promise<unknown> =>
   )
     .bind(id, account.orgId, Date.now())
     .run();
-const wallet = (id: string) => env.WALLET.getByName(id);
-const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
-/** For a sweep that skips other tests' wallets. */
-const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : SKIPPED_WALLET);
+const sweep = (atMs: number): Promise<unknown> =>
+  sweepHourly(env.DB, () => atMs, { ...objectsOf(env), outboxes: [] });
 /** Makes some of the wallet's calls to the database fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
@@ -220,7 +219,7 @@ describe("the transfer of events from the database to the wallet", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
-    await sweepHourly(env.DB, () => Date.now(), { wallet: ownAlone, deliveries, outboxes: [] });
+    await sweep(Date.now());
     expect(await waiting()).toBe(0);
     expect(await count()).toBe(1);
   });
@@ -230,17 +229,11 @@ describe("the transfer of events from the database to the wallet", () => {
     const now = Date.now();
     // Another file's sweep could have been days ahead, so events aren't repeated.
     await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
-    await sweepHourly(env.DB, () => now, { wallet: ownAlone, deliveries, outboxes: [] });
+    await sweep(now);
     const expires_at = new Date(now + 8 * DAY).toISOString();
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
     const { id } = await made.json<{ id: string }>();
-    for (const days of [0.5, 2, 2, 3]) {
-      await sweepHourly(env.DB, () => now + days * DAY, {
-        wallet: ownAlone,
-        deliveries,
-        outboxes: [],
-      });
-    }
+    for (const days of [0.5, 2, 2, 3]) await sweep(now + days * DAY);
     expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
       { actor: { kind: "system", id: null }, data: { expires_at } },
     ]);

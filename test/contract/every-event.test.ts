@@ -8,6 +8,7 @@ import { micros } from "../../src/shared/money.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-fixture.ts";
@@ -21,7 +22,7 @@ import {
   callsTo,
   useReceivers,
 } from "../webhooks/receivers.ts";
-import { ADMIN_TOKEN, addCredits, addMember, admin, chat, SKIPPED_WALLET, send } from "./client.ts";
+import { ADMIN_TOKEN, addCredits, addMember, admin, chat, send } from "./client.ts";
 import { login, callFromPage } from "./console-client.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 import { endSession, createSession } from "./session-client.ts";
@@ -212,15 +213,9 @@ const GUIDE = import.meta.glob<string>("../../docs/webhooks.md", {
   eager: true,
 });
 
-const ownAlone = (id: string) => (id === account.orgId ? wallet() : SKIPPED_WALLET);
-const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
-/** Runs the hourly sweep this many ms ahead, for this test's organization only. */
+/** Runs the hourly sweep this many ms ahead. */
 async function swept(later: number): Promise<void> {
-  await sweepHourly(env.DB, () => Date.now() + later, {
-    wallet: ownAlone,
-    deliveries,
-    outboxes: [],
-  });
+  await sweepHourly(env.DB, () => Date.now() + later, { ...objectsOf(env), outboxes: [] });
 }
 
 /** Credits a payment of 10 micro-credits. Returns its ID. */

@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
-import { bindingsWith, SKIPPED_WALLET, errorOf, openAccount, send } from "./client.ts";
+import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
 const DAY_MS = 86_400_000;
@@ -219,11 +220,7 @@ it("the hourly sweep deletes Idempotency-Keys only after 24 hours", async () => 
     insert.bind(account.keyId, "old", now - DAY_MS),
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
-  await sweepHourly(env.DB, () => now, {
-    wallet: () => SKIPPED_WALLET,
-    deliveries: () => ({ poke: async () => undefined }),
-    outboxes: [],
-  });
+  await sweepHourly(env.DB, () => now, { ...objectsOf(env), outboxes: [] });
   const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")
     .bind(account.keyId)
     .all();

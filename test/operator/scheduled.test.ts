@@ -4,7 +4,7 @@ import { success } from "../../src/shared/failure.ts";
 import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { sweepHourly, continueSweep } from "../../src/operator/sweep.store.ts";
 import { allOutboxNames } from "../../src/regions/outbox-schedule.ts";
-import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
+import { bindingsWith } from "../contract/client.ts";
 
 it("the hourly sweep calls every outbox, including those to other regions, even if one outbox fails", async () => {
   const poked: string[] = [];
@@ -14,8 +14,7 @@ it("the hourly sweep calls every outbox, including those to other regions, even 
       if (name === "own/0") throw new Error("this one is down");
     },
   });
-  const WALLET = { getByName: () => SKIPPED_WALLET };
-  await runHourlyJobs(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
+  await runHourlyJobs(bindingsWith({ REGION_OUTBOX: { getByName } }));
   expect(poked.toSorted()).toEqual([...allOutboxNames(["us"])].toSorted());
   vi.restoreAllMocks();
 });
