@@ -4,12 +4,15 @@ import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { GENERATION, newId } from "../wallet/wallet-fixture.ts";
 import { ADMIN_TOKEN, addKey, addMember, admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { createSession } from "./session-client.ts";
 
 let account: Account;
+let stranger: Account;
 let slug: string;
 let webhook: string;
 beforeAll(async () => {
   account = await openAccount({ credits: 50 });
+  stranger = await openAccount();
   const shown = await admin("GET", `/orgs/${account.orgId}`);
   ({ slug } = await shown.json<{ slug: string }>());
   const hook = { url: "https://hooks.turnpike.dev/", types: ["key.created"] };
@@ -84,7 +87,11 @@ const ASKED: Readonly<Record<string, () => CallDetails | Promise<CallDetails>>> 
     return { names: { pause_id: id } };
   },
   "GET /orgs/:id/sessions": nothing,
-  "DELETE /orgs/:id/sessions/:session_id": () => ({ names: { session_id: "ses_unknown" } }),
+  "DELETE /orgs/:id/sessions/:session_id": async () => ({
+    names: {
+      session_id: (await createSession((await addKey(account.orgId, account.memberId)).key)).id,
+    },
+  }),
   "POST /orgs/:id/credits": () => ({ body: { amount_micro: 5, reference: "the same" } }),
   "GET /orgs/:id/credits": nothing,
   "GET /orgs/:id/purchases": nothing,
@@ -128,16 +135,16 @@ function ask(endpoint: string, org: string, { names = {}, body }: CallDetails): 
 async function told(response: Response): Promise<{ status: number; text: string }> {
   const text = (await response.text())
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "uuid")
-    .replaceAll(/(svc_sk_\w+_live|svc_iv|key|evt|req|msg|inv|pau)_[\w-]+/g, "$1_id")
+    .replaceAll(/(svc_sk_\w+_live|svc_iv|key|evt|req|msg|inv|pau|ses)_[\w-]+/g, "$1_id")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="duration_ms":)\d+/g, "time");
   return { status: response.status, text };
 }
 
 /**
- * Calls that are rejected in this state: no such session or purchase, a healthy wallet, no debt, or
+ * Calls that are rejected in this state: no such purchase, a healthy wallet, no debt, or
  * remaining credits.
  */
-const NOT_NOW = /sessions\/|purchases\/|rebuild-wallet|owed$|^DELETE \/orgs\/:id$/;
+const NOT_NOW = /purchases\/|rebuild-wallet|owed$|^DELETE \/orgs\/:id$/;
 /** Reports whether the organization was found. Only calls in `NOT_NOW` may be rejected. */
 function isFound(endpoint: string, status: number): boolean {
   return status < 300 || NOT_NOW.test(endpoint);
@@ -147,6 +154,18 @@ const ENDPOINTS = OPERATOR_ROUTES.map(
   ({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`,
 ).filter((name) => name.includes(":id"));
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
+
+// These calls have no effect, so that the calls of the next test succeed.
+it.each(ENDPOINTS.filter((endpoint) => endpoint.replace(":id", "").includes(":")))(
+  "the endpoint %s returns the same 404 for another organization's object as for a missing one",
+  async (endpoint) => {
+    const asked = (await ASKED[endpoint]?.()) ?? {};
+    const names = Object.fromEntries(Object.keys(asked.names ?? {}).map((name) => [name, "x"]));
+    const foreign = await told(await ask(endpoint, stranger.orgId, asked));
+    expect(foreign).toEqual(await told(await ask(endpoint, stranger.orgId, { ...asked, names })));
+    expect(foreign.status, foreign.text).toBe(404);
+  },
+);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
   "the endpoint %s accepts an organization's slug, and returns 404 without a wallet call for an unknown slug",

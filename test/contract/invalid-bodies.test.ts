@@ -7,6 +7,8 @@ import { readOrganizationData } from "./organization-data.ts";
 import { sendUser } from "./end-users.ts";
 import { expectInvalidValues } from "./invalid-fields.ts";
 import type { InvalidValues } from "./invalid-fields.ts";
+import { createKey } from "./key-client.ts";
+import { createSession } from "./session-client.ts";
 
 /** A call with a valid body, and the invalid values of its fields. */
 type Call = {
@@ -16,9 +18,17 @@ type Call = {
 };
 
 let owner: Account;
+/** A key with `SESSION_TERMS`, a budget of one dollar, and an expiry in about an hour. */
+let limited: string;
+const SESSION_TERMS = { end_user: "ann", allowed_models: ["sandbox/echo"], rpm_limit: 100 };
+const PAGE = "https://app.example.com";
 beforeAll(async () => {
   owner = await openAccount();
   await send("/v1/users", { key: owner.key, body: { external_id: "u" } });
+  const expires_at = new Date(Date.now() + 3_660_000).toISOString();
+  const terms = { ...SESSION_TERMS, budget_dollars: 1, expires_at };
+  limited = (await createKey(owner.key, terms)).key;
+  await createSession(limited, { ...SESSION_TERMS, budget_dollars: 1 });
 });
 
 const NAMES = ["", "  ", "a\u0000b", "a\nb", "\u0085", "a\r\nSet-Cookie: b", 5, null, ["a"]];
@@ -88,6 +98,32 @@ const CALLS: Readonly<Record<string, Call>> = {
       rpm_limit: LIMITS,
       scope: ["local", "", ["global"]],
       ...KEY_TERMS,
+    },
+  },
+  "POST /v1/keys/{id}/rotate": {
+    send: (body) => {
+      const headers = { "idempotency-key": crypto.randomUUID() };
+      return send(`/v1/keys/${owner.keyId}/rotate`, { key: owner.key, body, headers });
+    },
+    valid: () => ({ overlap_seconds: 0 }),
+    invalid: { overlap_seconds: [undefined, -1, 30 * 86_400 + 1, 0.5], key: ["mine"] },
+  },
+  "POST /v1/sessions by a key with limits": {
+    send: (body) => send("/v1/sessions", { key: limited, body }),
+    valid: () => ({}),
+    invalid: {
+      budget_dollars: [1.000001, -1],
+      end_user: ["bob"],
+      expires_in: [7200, 86_401, 0],
+      rpm_limit: [101],
+      "allowed_models[0]": [["smart"], ["no/such"]],
+      "allowed_models[1]": [["sandbox/echo", "sandbox/*"]],
+      origins: [[]],
+      "origins[0]": ["https://app.example.com:*", "app.example.com", `${PAGE}/`, "*"].map((one) => [
+        one,
+      ]),
+      "origins[1]": [[PAGE, "https://*.example.com"]],
+      scope: ["global"],
     },
   },
   "POST /v1/users": {

@@ -67,6 +67,7 @@ const QUERIES: Readonly<Record<string, Invalid>> = {
     after_seq: ["after_seq=-1", "after_seq=1.5"],
     limit: ["limit=0", "limit=1001", "limit=x"],
   },
+  "/admin/v1/orgs/{id}/sessions": { limit: LIMIT },
   "/admin/v1/orgs/{id}/usage": { ...USAGE, tag: [] },
   "/admin/v1/orgs/{id}/alerts": ALERTS,
   "/admin/v1/events": { after: ["after=x"], from: ["from=yesterday"], limit: LIMIT },

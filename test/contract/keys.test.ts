@@ -232,18 +232,6 @@ describe("GET /v1/keys", () => {
   });
 });
 
-describe("authentication at /v1/keys", () => {
-  it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
-    "returns 401 for a key in an outdated format: %s",
-    async (key) => {
-      for (const method of ["GET", "POST"]) {
-        const error = await errorOf(await send("/v1/keys", { method, key }), 401);
-        expect(error.type).toBe("invalid_api_key");
-      }
-    },
-  );
-});
-
 describe("/v1/keys during a failure", () => {
   it.each([
     ["GET", /live_keys_by_organization/],

@@ -183,44 +183,6 @@ describe("GET /v1/sessions", () => {
   });
 });
 
-describe("a session whose limits are invalid or wider than the key's limits", () => {
-  it.each<[string, unknown, string?]>([
-    ["budget_dollars", 1.000001],
-    ["end_user", "bob"],
-    ["expires_in", 7200],
-    ["rpm_limit", 11],
-    ["allowed_models", ["smart"], "allowed_models[0]"],
-    ["origins", [PAGE, "https://*.example.com"], "origins[1]"],
-    ["origins", ["https://app.example.com:*"], "origins[0]"],
-    ["allowed_models", ["sandbox/echo", "sandbox/*"], "allowed_models[1]"],
-    ["allowed_models", ["no/such"], "allowed_models[0]"],
-    ["expires_in", 86_401],
-    ["expires_in", 0],
-    ["budget_dollars", -1],
-    ["origins", ["app.example.com"], "origins[0]"],
-    ["origins", ["https://app.example.com/"], "origins[0]"],
-    ["origins", ["*"], "origins[0]"],
-    ["origins", []],
-    ["scope", "global"],
-  ])("returns 400 with the param for %s: %j", async (name, value, param = name) => {
-    const key = await createKey(account.key, {
-      budget_dollars: 1,
-      end_user: "ann",
-      allowed_models: ["sandbox/echo"],
-      rpm_limit: 10,
-      expires_at: new Date(Date.now() + 3_600_000 + 60_000).toISOString(),
-    });
-    await createSession(key.key, {
-      budget_dollars: 1,
-      end_user: "ann",
-      rpm_limit: 10,
-      allowed_models: ["sandbox/echo"],
-    });
-    const response = await send("/v1/sessions", { key: key.key, body: { [name]: value } });
-    expect((await errorOf(response, 400)).param).toBe(param);
-  });
-});
-
 async function modelsOf(key: string): Promise<string[]> {
   const list = await (await send("/v1/models", { key })).json<{ data: { id: string }[] }>();
   return list.data.map(({ id }) => id);
