@@ -9,7 +9,16 @@ import { micros } from "../../src/shared/money.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { addCredits, addMember, admin, chat, newOrganization, send } from "../contract/client.ts";
+import {
+  addCredits,
+  addMember,
+  admin,
+  chat,
+  errorOf,
+  newOrganization,
+  openAccount,
+  send,
+} from "../contract/client.ts";
 import type { MadeOrganization } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
 import { createSession } from "../contract/session-client.ts";
@@ -283,34 +292,96 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
 };
 
+/** Reads of one of the organization's objects. */
+const READS: Readonly<Record<string, () => Promise<string>>> = {
+  "GET /orgs/:id/keys/:key_id": async () => org(`/keys/${account.keyId}`),
+  "GET /orgs/:id/purchases/:purchase_id": async () => org(`/purchases/${await bought()}`),
+  "GET /orgs/:id/webhooks/:webhook_id/deliveries": async () =>
+    org(`/webhooks/${await webhook()}/deliveries`),
+};
+
+const ROUTES = OPERATOR_ROUTES.map(
+  ({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`,
+);
+const isRead = (name: string): boolean => name.startsWith("GET ");
+const routeOf = (name: string): string => name.replace(/^\w+ /, "");
+
+function call(name: string, path: string, body?: object): Promise<Response> {
+  const [method = ""] = name.split(" ");
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  return send(`/admin/v1${path}`, { method, key: EVA, bindings, headers, body });
+}
+
+async function slugOf(): Promise<string> {
+  return (await (await admin("GET", org(""))).json<{ slug: string }>()).slug;
+}
+
+/**
+ * Checks that the call finds no unknown organization, and that another organization's path returns
+ * the 404 of a missing object.
+ */
+async function expectNotFound(name: string, path: string, body?: object): Promise<void> {
+  const errorAt = async (at: string) => errorOf(await call(name, at, body), 404);
+  const unknown = crypto.randomUUID();
+  const { message } = await errorAt(path.replace(account.orgId, "nobody-has-this"));
+  expect(message).toBe("No such organization.");
+  await errorAt(path.replace(account.orgId, unknown));
+  expect(await env.WALLET.getByName(unknown).balance()).toMatchObject({ ok: false });
+  const other = await openAccount();
+  const at = routeOf(name).replace(":id", other.orgId);
+  if (!at.includes(":")) return;
+  const missing = await errorAt(at.replaceAll(/:\w+/g, "x"));
+  expect(await errorAt(path.replace(account.orgId, other.orgId))).toEqual(missing);
+}
+
 describe("an operator's change", () => {
-  const changing = OPERATOR_ROUTES.filter(({ method }) => method !== "GET");
-  const names = changing.map(({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`);
+  const names = ROUTES.filter((name) => !isRead(name));
 
   it("must be listed in the table of this test", () => {
     expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
   });
 
-  it.each(names)("emits an event with the operator's name: %s", async (name) => {
-    const act = ACTS[name];
-    if (act === undefined) throw new Error("no such act");
-    const [path, body] = await act.asked();
-    const [method = ""] = name.split(" ");
-    const headers = { "idempotency-key": crypto.randomUUID() };
-    const shown = { method, key: EVA, bindings, headers, ...(body !== undefined && { body }) };
-    const answer = await send(`/admin/v1${path}`, shown);
-    expect(answer.status).toBeLessThan(300);
-    const lines = log.filter((line) => /"operator_act","operator":"eva"/.test(line));
-    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-      { operator: "eva", act: name, request_id: answer.headers.get("x-request-id") },
-    ]);
-    if (act.event === null) return;
-    const orgId =
-      path === "/orgs" ? (await answer.json<MadeOrganization>()).organization.id : account.orgId;
-    await vi.waitFor(async () => {
-      const read = await admin("GET", `/orgs/${orgId}/events?type=${String(act.event)}`);
-      const { events } = await read.json<{ events: readonly { actor: object }[] }>();
-      expect(events.map(({ actor }) => actor)).toContainEqual({ kind: "operator", id: "eva" });
-    }, LONG);
-  });
+  it.each(names)(
+    "emits an event with the operator's name, and finds the organization only by ID or slug: %s",
+    async (name) => {
+      const slug = await slugOf();
+      const act = ACTS[name];
+      if (act === undefined) throw new Error("no such act");
+      const [path, body] = await act.asked();
+      if (name.includes("/:id")) await expectNotFound(name, path, body);
+      log.length = 0;
+      const answer = await call(name, path.replace(account.orgId, slug), body);
+      expect(answer.status).toBeLessThan(300);
+      const lines = log.filter((line) => /"operator_act","operator":"eva"/.test(line));
+      expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+        { operator: "eva", act: name, request_id: answer.headers.get("x-request-id") },
+      ]);
+      if (act.event === null) return;
+      const orgId =
+        path === "/orgs" ? (await answer.json<MadeOrganization>()).organization.id : account.orgId;
+      await vi.waitFor(async () => {
+        const read = await admin("GET", `/orgs/${orgId}/events?type=${String(act.event)}`);
+        const { events } = await read.json<{ events: readonly { actor: object }[] }>();
+        expect(events.map(({ actor }) => actor)).toContainEqual({ kind: "operator", id: "eva" });
+      }, LONG);
+    },
+  );
+});
+
+describe("an operator's read", () => {
+  it.each(ROUTES.filter((name) => isRead(name) && name.includes("/:id")))(
+    "finds the organization only by ID or slug: %s",
+    async (name) => {
+      const slug = await slugOf();
+      const path = (await READS[name]?.()) ?? routeOf(name).replace(":id", account.orgId);
+      await expectNotFound(name, path);
+      const texts: string[] = [];
+      for (const id of [account.orgId, slug]) {
+        const answer = await call(name, path.replace(account.orgId, id));
+        expect(answer.status).toBe(200);
+        texts.push(await answer.text());
+      }
+      expect(texts[0]).toBe(texts[1]);
+    },
+  );
 });
