@@ -9,8 +9,7 @@ type Change = {
   readonly name: string;
   readonly send: (body: Body) => Promise<Response>;
   readonly body: Body;
-  /** Reads the resource. Null if it can only be created. */
-  readonly read: (() => Promise<Body>) | null;
+  readonly read: () => Promise<Body>;
 };
 
 /** Fields that clients can't set, with values that differ from those in these tests. */
@@ -31,7 +30,6 @@ const READ_ONLY: Body = {
 };
 
 let account: Account;
-let made = 0;
 
 beforeEach(async () => {
   account = await openAccount();
@@ -84,22 +82,10 @@ function changes(): readonly Change[] {
       read: () => shown(client("GET", settings)),
     },
     {
-      name: "POST /admin/v1/orgs",
-      send: (body) => admin("POST", "/orgs", body),
-      body: { name: "New", slug: `unknown-${made++}`, owner_email: "o@example.com" },
-      read: null,
-    },
-    {
       name: "PATCH /admin/v1/orgs/{id}",
       send: (body) => admin("PATCH", `/orgs/${account.orgId}`, body),
       body: { rpm_limit: 5 },
       read: () => shown(admin("GET", `/orgs/${account.orgId}`)),
-    },
-    {
-      name: "POST /admin/v1/orgs/{id}/members",
-      send: (body) => admin("POST", `/orgs/${account.orgId}/members`, body),
-      body: { email: "m@example.com", role: "admin" },
-      read: null,
     },
     {
       name: "PATCH /admin/v1/orgs/{id}/members/{id}",
@@ -122,38 +108,15 @@ function changes(): readonly Change[] {
       body: { rpm_limit: 7 },
       read: () => shown(admin("GET", key)),
     },
-    {
-      name: "POST /admin/v1/orgs/{id}/credits",
-      send: (body) => admin("POST", `/orgs/${account.orgId}/credits`, body),
-      body: { amount_micro: 5, reference: "one" },
-      read: null,
-    },
   ];
 }
 
 describe("an endpoint with a JSON body", () => {
-  it("returns 400 with the name of an unknown field, and changes nothing", async () => {
-    for (const { name, send: sent, body, read } of changes()) {
-      const before = await read?.();
-      const error = await errorOf(await sent({ ...body, monthly_quota_dollar: 3 }), 400);
-      expect([name, error.param]).toEqual([name, "monthly_quota_dollar"]);
-      expect(error.message).toBe("Unknown parameter: 'monthly_quota_dollar'.");
-      expect(await read?.()).toEqual(before);
-    }
-  });
-
-  it("returns 400 without a param for a field with an empty name", async () => {
-    for (const { send: sent, body } of changes()) {
-      expect((await errorOf(await sent({ ...body, "": 3 }), 400)).param).toBeNull();
-    }
-  });
-
   it("accepts a response body with one changed field as a request body, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
-      const before = (await read?.()) ?? {};
+      const before = await read();
       const own = await sent({ ...before, ...body });
       expect([name, own.status]).toEqual([name, expect.toSatisfy((one) => one < 300)]);
-      if (read === null) continue;
       const others = Object.entries(READ_ONLY).filter(([field]) => field in before);
       const wish = { ...before, ...Object.fromEntries(others), ...body };
       const response = await shown(sent(wish));
@@ -166,7 +129,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("rejects a field with the name of an inherited JavaScript property, such as toString", async () => {
+  it("rejects a field with the name of an inherited JavaScript property, such as toString, or with an empty name", async () => {
     const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
     for (const name of names) {
       const response = await send("/v1/keys", {
@@ -174,7 +137,12 @@ describe("an endpoint with a JSON body", () => {
         key: account.key,
         body: JSON.parse(`{ "name": "x", "${name}": 1 }`) as Body,
       });
-      expect((await errorOf(response, 400)).param).toBe(name);
+      expect(await errorOf(response, 400)).toMatchObject({
+        param: name,
+        message: `Unknown parameter: '${name}'.`,
+      });
     }
+    const empty = await client("POST", "/v1/keys", { name: "x", "": 1 });
+    expect((await errorOf(empty, 400)).param).toBeNull();
   });
 });
