@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
+import { effortFor } from "../effort.ts";
 import { micros } from "../../src/shared/money.ts";
 import { findDifferingBills } from "../../src/operator/margin.ts";
 import { proxyOf } from "../../scripts/workers/replaced.ts";
@@ -356,7 +357,7 @@ describe("POST /admin/v1/rerate", () => {
         );
         expect(told.total_micro).toBe(less.reduce((total, one) => total + one, 0));
       }),
-      { numRuns: 25 },
+      { numRuns: effortFor(10, 250) },
     );
     const balance = await send("/v1/balance", { key: account.key });
     const paid = receipts.reduce((sum, { cost_micro: cost }) => sum + cost, 0);

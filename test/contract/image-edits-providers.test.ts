@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { effortFor } from "../effort.ts";
 import { toBase64 } from "../../src/models/core/data-url.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
@@ -136,7 +137,7 @@ describe("POST /v1/images/edits at Google", () => {
           );
         },
       ),
-      { numRuns: 30 },
+      { numRuns: effortFor(10, 300) },
     );
   });
 
@@ -229,7 +230,7 @@ describe("POST /v1/images/edits at xAI", () => {
           expect(receipt.held_micro).toBe(cost(n));
         },
       ),
-      { numRuns: 20 },
+      { numRuns: effortFor(8, 200) },
     );
   });
 

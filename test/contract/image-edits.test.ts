@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
+import { effortFor } from "../effort.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { PNG_URL } from "../fixtures/pictures.ts";
@@ -192,7 +193,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
         expect(receipt.cost_micro).toBeLessThanOrEqual(receipt.held_micro);
         expect(receipt.cost_micro).toBe(expectedCost(report ?? {}, n));
       }),
-      { numRuns: 40 },
+      { numRuns: effortFor(15, 400) },
     );
   }, 60_000);
 

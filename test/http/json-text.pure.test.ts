@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { effortFor } from "../effort.ts";
 import {
   JSON_DEPTH_MAX,
   JSON_NAMES_MAX,
@@ -58,7 +59,7 @@ describe("strict JSON parsing", () => {
         const text = written(value, () => Number(stream.next().value));
         expect(parseJsonText(text)).toEqual({ ok: true, value: JSON.parse(text) });
       }),
-      { numRuns: 400 },
+      { numRuns: effortFor(100, 4000) },
     );
   });
 
@@ -197,7 +198,7 @@ it("strict JSON parsing returns the result of JSON.parse for all accepted bodies
       accepted += Number(result.ok);
       expect(!result.ok || isDeepEqual(result.value, JSON.parse(broken))).toBe(true);
     }),
-    { numRuns: 2000 },
+    { numRuns: effortFor(500, 20_000) },
   );
   expect(accepted).toBeGreaterThan(0);
 });

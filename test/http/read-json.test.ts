@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { effortFor } from "../effort.ts";
 import { BODY_BYTES_MAX, readBodyBytes, readJson } from "../../src/shared/http/read-json.ts";
 
 const limits = { bytesMax: 1024, timeoutMs: 1000 };
@@ -218,7 +219,7 @@ it("the function readJson returns the result of JSON.parse, or an error for dama
       const expected = result.ok ? reparsed(new TextDecoder().decode(bytes)) : "invalid_request";
       expect(read).toBe(expected);
     }),
-    { numRuns: 500 },
+    { numRuns: effortFor(150, 5000) },
   );
 });
 
