@@ -24,8 +24,7 @@ const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a login to the console", () => {
   it("completes only in the browser that started the login, and only with an unused, unchanged callback", async () => {
-    const ann = newAccount();
-    issuer.accounts.push(ann);
+    const ann = issuer.newAccount();
     const mine = new Browser();
     const back = await mine.click(await mine.start({ purpose: "sign_up" }), ann);
     const victim = new Browser();
@@ -61,8 +60,7 @@ describe("a login to the console", () => {
   });
 
   it("fails if the person takes more than ten minutes to log in", async () => {
-    const ann = newAccount();
-    issuer.accounts.push(ann);
+    const ann = issuer.newAccount();
     const browser = new Browser();
     const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
     const later = Object.assign(new Browser(TEN_MINUTES), { address: browser.address });
@@ -88,8 +86,7 @@ describe("a login to the console", () => {
   });
 
   it("logs no email address, subject, code, state or token", async () => {
-    const ann = newAccount();
-    issuer.accounts.push(ann);
+    const ann = issuer.newAccount();
     const browser = new Browser({ LOG_REQUESTS: "all" });
     const start = await browser.start({ purpose: "sign_up" });
     const back = await browser.click(start, ann);
@@ -105,8 +102,7 @@ describe("a login to the console", () => {
 describe("an email address without a verified identity", () => {
   it("never identifies a person, so that two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
-    const thief = newAccount({ email: account.email });
-    issuer.accounts.push(thief);
+    const thief = issuer.newAccount({ email: account.email });
     const browser = new Browser();
     expect(await browser.logIn(thief)).toMatch(/why=unknown(?:&|$)/);
     await browser.logIn(thief, { purpose: "sign_up" });
@@ -115,8 +111,7 @@ describe("an email address without a verified identity", () => {
 
   it("allows no sign-up and no accepted invitation unless the identity provider confirms the address", async () => {
     const { browser } = await signUp(issuer);
-    const ben = newAccount({ isVerified: false });
-    issuer.accounts.push(ben);
+    const ben = issuer.newAccount({ isVerified: false });
     const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
     const other = new Browser();
     expect(await other.logIn(ben, { purpose: "sign_up" })).toMatch(/why=unproven$/);
@@ -151,8 +146,7 @@ describe("an invitation", () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
-    const ben = newAccount();
-    issuer.accounts.push(ben);
+    const ben = issuer.newAccount();
     const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
     const admin = new Browser();
     await admin.logIn(ben, { purpose: "accept", invitation });
@@ -191,8 +185,7 @@ describe("linking an identity to a person", () => {
   it("fails if the identity belongs to another person, and merges no accounts", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
-    const free = newAccount();
-    issuer.accounts.push(free);
+    const free = issuer.newAccount();
     expect(await one.browser.logIn(free, { purpose: "link" })).toBe("/console/#/");
     const again = new Browser();
     await again.logIn(free);
@@ -216,8 +209,7 @@ describe("a sign-up", () => {
       "#/",
       "#/login?why=too_many",
     ]);
-    const off = newAccount();
-    issuer.accounts.push(off);
+    const off = issuer.newAccount();
     expect(await new Browser({ SIGN_UP: "off" }).logIn(off, { purpose: "sign_up" })).toMatch(
       /why=unknown(?:&|$)/,
     );
@@ -227,8 +219,7 @@ describe("a sign-up", () => {
   });
 
   it("leaves no active wallet if approval is required and the wallet can't be suspended", async () => {
-    const account = newAccount();
-    issuer.accounts.push(account);
+    const account = issuer.newAccount();
     const bindings = { SIGN_UP: "approve" };
     const failing = new Browser({ ...objectsWithout("WALLET", "configure"), ...bindings });
     await failing.logIn(account, { purpose: "sign_up" }).catch(() => undefined);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { TokenChanges } from "../fakes/local-issuer.ts";
-import { Browser, ISSUER, signUp, newAccount, startIssuer } from "./people-client.ts";
+import { Browser, ISSUER, signUp, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -73,8 +73,7 @@ const AWAY: readonly (readonly [string, TokenChanges])[] = [
 
 describe("a login with a broken token", () => {
   it.each(BROKEN)("fails if the token has %s", async (_, bend) => {
-    const ann = newAccount();
-    issuer.accounts.push(ann);
+    const ann = issuer.newAccount();
     const browser = new Browser();
     issuer.bend = bend;
     expect(await browser.logIn(ann, { purpose: "sign_up" })).toMatch(/why=(?:refused|expired)$/);

@@ -17,7 +17,7 @@ import {
 } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { openKnown, sendAsPeer } from "../contract/peer-client.ts";
-import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
+import { Browser, inviteAndJoin, signUp, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -58,15 +58,6 @@ const statusesOf = async (key: string): Promise<readonly number[]> => [
 ];
 const ALL = (status: number): readonly number[] => ["paid", ...READS].map(() => status);
 
-async function joined(owner: Browser) {
-  const account = newAccount();
-  issuer.accounts.push(account);
-  const invitation = await inviteTo(owner, { role: "admin", email: account.email });
-  const browser = new Browser();
-  await browser.logIn(account, { purpose: "accept", invitation });
-  return { browser, account, id: (await browser.session())?.member.id ?? "" };
-}
-
 const restoreAs = (browser: Browser, orgId: string): Promise<Response> =>
   browser.people("POST", `/organizations/${orgId}/restore`);
 async function closedOf(browser: Browser): Promise<unknown> {
@@ -93,7 +84,7 @@ function beforeRestoring(work: () => Promise<unknown>): D1Database {
 }
 
 async function organizationAfterLogin(
-  person: Awaited<ReturnType<typeof joined>>,
+  person: Awaited<ReturnType<typeof inviteAndJoin>>,
 ): Promise<unknown> {
   await person.browser.logIn(person.account);
   return (await person.browser.session())?.organization ?? null;
@@ -129,8 +120,11 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
-    const [stays, left] = [await joined(ann.browser), await joined(ann.browser)];
-    await ann.browser.people("DELETE", `/members/${left.id}`);
+    const [stays, left] = [
+      await inviteAndJoin(issuer, ann.browser, "admin"),
+      await inviteAndJoin(issuer, ann.browser, "admin"),
+    ];
+    await ann.browser.people("DELETE", `/members/${left.view.member.id}`);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     expect(await ann.browser.session()).toBeNull();
     expect(await stays.browser.session()).toBeNull();
@@ -144,8 +138,11 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const { id: orgId } = ann.view.organization;
-    const [admins, left] = [await joined(ann.browser), await joined(ann.browser)];
-    await ann.browser.people("DELETE", `/members/${left.id}`);
+    const [admins, left] = [
+      await inviteAndJoin(issuer, ann.browser, "admin"),
+      await inviteAndJoin(issuer, ann.browser, "admin"),
+    ];
+    await ann.browser.people("DELETE", `/members/${left.view.member.id}`);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     for (const { browser, account } of [admins, left]) {
       await browser.logIn(account);
@@ -218,7 +215,7 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
-    const stays = await joined(ann.browser);
+    const stays = await inviteAndJoin(issuer, ann.browser, "admin");
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     await eraseStalePeople(env.DB, Date.now() + 100 * 86_400_000);
     expect((await restore(orgId)).status).toBe(200);
@@ -229,8 +226,8 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
-    const left = await joined(ann.browser);
-    const { key } = await addKey(orgId, left.id);
+    const left = await inviteAndJoin(issuer, ann.browser, "admin");
+    const { key } = await addKey(orgId, left.view.member.id);
     expect((await send("/v1/key", { key })).status).toBe(200);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     await left.browser.logIn(left.account);
@@ -239,7 +236,7 @@ describe("a closed organization", () => {
     expect(await statusesOf(key)).toEqual(ALL(401));
     const members = await (await admin("GET", `/orgs/${orgId}/members`)).text();
     expect(members).toContain(ann.view.member.id);
-    expect(members).not.toContain(left.id);
+    expect(members).not.toContain(left.view.member.id);
   });
 
   it("returns 401 for reads that another region forwards to the home region", async () => {

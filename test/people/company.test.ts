@@ -84,8 +84,7 @@ async function comes(
 ) {
   const google = startGoogle(issuer);
   google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
-  const account = newAccount();
-  issuer.accounts.push(account);
+  const account = issuer.newAccount();
   const browser = new Browser(bindings);
   const asked = { issuer: "google", purpose: "join", company: domain };
   return { browser, account, end: await browser.logIn(account, asked), google };
@@ -222,8 +221,7 @@ describe("a person who logs in through a company's identity provider", () => {
       expect([typed, claims, end]).toEqual([typed, claims, expect.stringMatching(UNKNOWN)]);
       expect([...browser.cookies.keys()]).toEqual([]);
     }
-    const local = newAccount({ email: `x@${domain}` });
-    issuer.accounts.push(local);
+    const local = issuer.newAccount({ email: `x@${domain}` });
     const asked = { purpose: "join", company: domain };
     // This identity provider doesn't report companies.
     expect(await new Browser(OPEN).logIn(local, asked)).toMatch(UNKNOWN);

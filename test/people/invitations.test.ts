@@ -9,6 +9,7 @@ import {
   signUp,
   newAccount,
   startIssuer,
+  tokenOf,
 } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -17,7 +18,6 @@ beforeEach(() => {
 });
 
 const IN = "/console/#/";
-const tokenOf = (link: string): string => link.slice(link.lastIndexOf("/") + 1);
 
 async function operatorsLink(orgId: string, body: object): Promise<string> {
   const made = await admin("POST", `/orgs/${orgId}/invitations`, body);
@@ -47,8 +47,7 @@ describe("an invitation", () => {
     expect(new Set(ends)).toEqual(new Set([IN, "/console/#/login?why=invitation_over"]));
     expect(await membersOf(view.organization.id)).toBe(2);
 
-    const ben = newAccount();
-    issuer.accounts.push(ben);
+    const ben = issuer.newAccount();
     const own = await inviteTo(browser, { role: "admin", email: ben.email.toUpperCase() });
     const clicks = Array.from({ length: 20 }, () =>
       new Browser().logIn(ben, { purpose: "accept", invitation: own }),
@@ -109,8 +108,7 @@ describe("an invitation", () => {
       "personal_organization",
     ]);
     const ben = await inviteAndJoin(issuer, browser, "admin");
-    const eve = newAccount();
-    issuer.accounts.push(eve);
+    const eve = issuer.newAccount();
     const made = await ben.browser.people("POST", "/invitations", {
       role: "admin",
       email: eve.email,

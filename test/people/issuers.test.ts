@@ -2,14 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { env } from "cloudflare:workers";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { ANYBODY, Entra, GitHub, loginsOf, startGoogle } from "./other-issuers.ts";
-import {
-  Browser,
-  inviteTo,
-  PEOPLE_VARS,
-  signUp,
-  newAccount,
-  startIssuer,
-} from "./people-client.ts";
+import { Browser, inviteTo, PEOPLE_VARS, signUp, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -22,8 +15,7 @@ const OTHER = "22222222-2222-2222-2222-222222222222";
 const oid = () => crypto.randomUUID();
 const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
 const account = () => {
-  const one = newAccount();
-  issuer.accounts.push(one);
+  const one = issuer.newAccount();
   return one;
 };
 const issuerOf = (tid: string) => `https://login.microsoftonline.com/${tid}/v2.0`;
@@ -68,8 +60,7 @@ describe("Google as an identity provider", () => {
     ] as const;
     for (const [claims, end] of told) {
       google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
-      const known = newAccount();
-      issuer.accounts.push(known);
+      const known = issuer.newAccount();
       expect([claims, await new Browser(bindings).logIn(known, asked)]).toEqual([claims, end]);
     }
   });

@@ -60,8 +60,7 @@ describe("an email to a person", () => {
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
       const { browser } = await signUp(issuer, newAccount(), bindings);
-      const ben = newAccount();
-      issuer.accounts.push(ben);
+      const ben = issuer.newAccount();
       const invitation = await inviteTo(browser, asked(ben.email));
       const end = await new Browser().logIn(ben, { purpose: "accept", invitation });
       expect(end).toBe("/console/#/");
@@ -87,8 +86,7 @@ describe("an email to a person", () => {
     });
     await other.people("POST", "/me/log-out");
     await other.logIn(ann.account); // the browser is known by now
-    const ben = newAccount();
-    issuer.accounts.push(ben);
+    const ben = issuer.newAccount();
     await other.logIn(ben, { purpose: "sign_up" }); // another person's first login
     await ann.browser.logIn(ben); // the browser doesn't know this person
     await vi.waitFor(() => expect(sent).toHaveLength(2));
@@ -102,8 +100,7 @@ describe("an email to a person", () => {
   it("reports an added or removed login method", async () => {
     const { sent, bindings } = mailbox();
     const { browser, account } = await signUp(issuer, newAccount(), bindings);
-    const second = newAccount();
-    issuer.accounts.push(second);
+    const second = issuer.newAccount();
     expect(await browser.logIn(second, { purpose: "link" })).toBe("/console/#/");
     const unlinked = { issuer: "https://issuer.test", subject: second.id };
     expect((await browser.people("POST", "/me/unlink", unlinked)).status).toBe(200);

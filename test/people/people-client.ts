@@ -43,7 +43,7 @@ type Hosts = Map<string, (request: Request) => Promise<Response>>;
  */
 export function startIssuer(
   accounts: readonly Account[] = [],
-): LocalIssuer & { accounts: Account[]; hosts: Hosts } {
+): LocalIssuer & { accounts: Account[]; hosts: Hosts; newAccount: typeof newAccount } {
   const hosts: Hosts = new Map();
   const everybody: Account[] = [...accounts];
   const issuer = new LocalIssuer(ISSUER, [CLIENT], { accounts: everybody });
@@ -55,7 +55,12 @@ export function startIssuer(
     const known = origin === ISSUER ? issuer.handle(request) : hosts.get(origin)?.(request);
     return Promise.race([known ?? new Response("", { status: 503 }), silence.promise]);
   });
-  return Object.assign(issuer, { accounts: everybody, hosts });
+  const added = (changes?: Partial<Account>): Account => {
+    const account = newAccount(changes);
+    everybody.push(account);
+    return account;
+  };
+  return Object.assign(issuer, { accounts: everybody, hosts, newAccount: added });
 }
 
 function mustBe(response: Response, status: number): void {
@@ -244,5 +249,10 @@ export async function inviteTo(
   const response = await browser.people("POST", "/invitations", invitation);
   expect(response.status).toBe(201);
   const { link } = await response.json<{ link: string }>();
+  return tokenOf(link);
+}
+
+/** Returns the token of an invitation's link. */
+export function tokenOf(link: string): string {
   return link.slice(link.lastIndexOf("/") + 1);
 }

@@ -2,7 +2,15 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
-import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
+import {
+  Browser,
+  inviteAndJoin,
+  inviteTo,
+  signUp,
+  tokenOf,
+  newAccount,
+  startIssuer,
+} from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -14,14 +22,7 @@ type Stub = { readonly [method: string]: (...parameters: readonly unknown[]) => 
 /** Creates Ann's team with Ben in this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);
-  const account = newAccount();
-  issuer.accounts.push(account);
-  const invitation = await inviteTo(ann.browser, { role, email: account.email });
-  const browser = new Browser();
-  await browser.logIn(account, { purpose: "accept", invitation });
-  const view = await browser.session();
-  if (view === null) throw new Error("Ben is not in");
-  return { ann, ben: { browser, account, view } };
+  return { ann, ben: await inviteAndJoin(issuer, ann.browser, role) };
 }
 
 async function keyOf(browser: Browser): Promise<string> {
@@ -48,15 +49,14 @@ describe("a removed member", () => {
 
   it("leaves no open invitation behind", async () => {
     const { ann, ben } = await team("admin");
-    const eve = newAccount();
-    issuer.accounts.push(eve);
+    const eve = issuer.newAccount();
     const made = await ben.browser.people("POST", "/invitations", {
       role: "member",
       email: eve.email,
     });
     const { link } = await made.json<{ link: string }>();
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
-    const invitation = link.slice(link.lastIndexOf("/") + 1);
+    const invitation = tokenOf(link);
     const end = await new Browser().logIn(eve, { purpose: "accept", invitation });
     expect(end).toMatch(/why=invitation_over$/);
   });
@@ -200,10 +200,9 @@ it("an operator can connect a login to a member who has only keys, and can close
   const { link } = await made.json<{ link: string }>();
   const read = await admin("GET", `/orgs/${orgId}/members`);
   const { members } = await read.json<{ members: { email: string }[] }>();
-  const ann = newAccount({ email: members[0]?.email ?? "" });
-  issuer.accounts.push(ann);
+  const ann = issuer.newAccount({ email: members[0]?.email ?? "" });
   const browser = new Browser();
-  const invitation = link.slice(link.lastIndexOf("/") + 1);
+  const invitation = tokenOf(link);
   expect(await browser.logIn(ann, { purpose: "accept", invitation })).toBe("/console/#/");
   expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
   expect((await admin("DELETE", `/orgs/${orgId}`)).status).toBe(409);
@@ -295,8 +294,7 @@ describe("an operator with a role", () => {
   });
 
   it("can log in to the console if OPERATOR_LOGINS contains the operator's identity", async () => {
-    const olga = newAccount();
-    issuer.accounts.push(olga);
+    const olga = issuer.newAccount();
     const browser = new Browser({
       OPERATOR_LOGINS: JSON.stringify([
         { name: "olga", role: "read", issuer: "local", subject: olga.id },

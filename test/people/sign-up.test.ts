@@ -40,8 +40,7 @@ describe("a sign-up", () => {
 
   it("fails at an identity's fourth attempt in a day, without affecting other identities", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
-    const account = newAccount();
-    issuer.accounts.push(account);
+    const account = issuer.newAccount();
     for (let time = 0; time < 3; time++) {
       const browser = new Browser(bindings);
       expect(await browser.logIn(account, { purpose: "sign_up" })).toBe("/console/#/");
@@ -56,8 +55,7 @@ describe("a sign-up", () => {
 
   it("allows the new person to invite a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
-    const ben = newAccount();
-    issuer.accounts.push(ben);
+    const ben = issuer.newAccount();
     const invitation = await inviteTo(browser, { role: "member", email: ben.email });
     const other = new Browser();
     expect(await other.logIn(ben, { purpose: "accept", invitation })).toBe("/console/#/");

@@ -139,8 +139,7 @@ describe("a stolen session", () => {
 
   it("can't link the thief's identity without a fresh login", async () => {
     const { browser } = await signUp(issuer);
-    const thief = newAccount();
-    issuer.accounts.push(thief);
+    const thief = issuer.newAccount();
     const body = { issuer: "local", purpose: "link" };
     const started = await browserLater(browser).ask("POST", "/console/api/login/start", body);
     expect(await codeOf(started)).toEqual(TOO_OLD);
@@ -150,8 +149,7 @@ describe("a stolen session", () => {
 
 describe("the time of a login", () => {
   it("equals the time of the code exchange if the identity provider can't renew a login", async () => {
-    const ann = newAccount();
-    issuer.accounts.push(ann);
+    const ann = issuer.newAccount();
     issuer.bend = loggedInAgo(3 * 24 * 60);
     const { browser } = await signUp(issuer, ann);
     expect((await keyMade(browser))[0]).toBe(201);
@@ -160,8 +158,7 @@ describe("the time of a login", () => {
   });
 
   it("equals the identity provider's login time for an operator if STEP_UP is auth_time", async () => {
-    const olga = newAccount();
-    issuer.accounts.push(olga);
+    const olga = issuer.newAccount();
     const strict = {
       STEP_UP: "auth_time",
       OPERATOR_LOGINS: JSON.stringify([
@@ -184,8 +181,7 @@ describe("the time of a login", () => {
     expect(await browser.land(await browser.click(asked, olga))).toBe("/console/#/");
     expect((await credit(browser)).status).toBe(200);
     expect(await codeOf(await credit(browserLater(browser, 11, strict)))).toEqual(TOO_OLD);
-    const other = newAccount();
-    issuer.accounts.push(other);
+    const other = issuer.newAccount();
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
@@ -220,8 +216,7 @@ describe("the time of a login", () => {
 
   it("doesn't change when another person logs in", async () => {
     const { browser } = await signUp(issuer);
-    const eve = newAccount();
-    issuer.accounts.push(eve);
+    const eve = issuer.newAccount();
     const before = browser.cookies.get("__Host-turnpike-eu");
     expect(await browser.logIn(eve, { purpose: "step_up" })).toMatch(/why=other_person$/);
     expect(browser.cookies.get("__Host-turnpike-eu")).toBe(before);

@@ -273,6 +273,6 @@ it("an organization always has an owner, admits only members, and loses no event
       const session = { personId: gone.id, memberId: row.id, openedAt: now + 1 };
       expect(await findActingPerson(env.DB, session)).toBeNull();
     }),
-    { numRuns: effortFor(15, 200) },
+    { numRuns: effortFor(8, 200) },
   );
 });
