@@ -26,9 +26,6 @@ describe("GET /v1/balance", () => {
 
   it.each([
     [1, 0.000001],
-    [10, 0.00001],
-    [999_999, 0.999999],
-    [1_000_000, 1],
     [8_200_000, 8.2],
     [123_456_789_012_345, 123_456_789.012345],
   ])("returns %i micro-credits as %d dollars", async (micros, dollars) => {

@@ -61,10 +61,8 @@ describe("POST /v1/webhooks", () => {
     expect(JSON.stringify(events)).not.toMatch(/path-token|in-query/);
   });
 
-  it("returns 400 with the name of an unknown event type, and 409 for a sixth webhook", async () => {
+  it("returns 409 for a sixth webhook", async () => {
     const url = "https://hooks.turnpike.dev/";
-    const wrong = await callWebhooks("POST", "", { url, types: ["no.such"] });
-    expect((await errorOf(wrong, 400)).param).toBe("types[0]");
     receivers["hooks.turnpike.dev"] = () => new Response("ok");
     for (let i = 0; i < 5; i++) {
       expect((await callWebhooks("POST", "", { url })).status).toBe(201);
