@@ -137,16 +137,16 @@ describe("GET /v1/generations", () => {
     expect(all).toEqual([own, theirs]);
   });
 
-  it("reads at most 10,000 of 100,000 rows per page, and finds all matches across pages", async () => {
+  it("reads at most 10,000 of 30,000 rows per page, and finds all matches across pages", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
     const made = Date.now() + 1000;
     await runInDurableObject(wallet, (_instance: Wallet, { storage: { sql } }) => {
       const ids = JSON.stringify(
-        Array.from({ length: 100_000 }, (_, n) => mintId("req_", made + Math.floor(n / 100))),
+        Array.from({ length: 30_000 }, (_, n) => mintId("req_", made + Math.floor(n / 100))),
       );
-      for (let from = 0; from < 100_000; from += 10_000) {
+      for (let from = 0; from < 30_000; from += 10_000) {
         sql.exec(
           `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted,
             external_id, key, named)
@@ -181,7 +181,7 @@ describe("GET /v1/generations", () => {
       after = nextAfter;
     }
     expect(found).toHaveLength(1);
-    expect(pages).toBe(10);
+    expect(pages).toBe(3);
     expect((await page("?limit=100", other.key)).generations).toHaveLength(100);
   });
 });
