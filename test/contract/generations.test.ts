@@ -3,9 +3,18 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
-import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
+import {
+  bindingsWith,
+  chat,
+  embed,
+  errorOf,
+  openAccount,
+  send,
+  walletsWith,
+  addKey,
+  addMember,
+} from "./client.ts";
 import type { Account, Sending } from "./client.ts";
-import { addKey, addMember, keyWithRole } from "./members.ts";
 import { completionOf } from "./response-schemas.ts";
 import type { ErrorObject } from "./response-schemas.ts";
 
@@ -140,7 +149,7 @@ describe("GET /v1/generations/{id}", () => {
     const held = await found(requestId(open));
     expect(held).toMatchObject({ status: "held", key_id: account.keyId, cost_micro: 0 });
     expect(held).toMatchObject({ model: null, lines: [], duration_ms: null });
-    const member = await addKey(account.orgId, await addMember(account.orgId, "member"));
+    const member = await addMember(account.orgId, "member");
     await errorOf(await read(requestId(open), member.key), 404);
     await reader?.cancel();
     const failed = await chat(account.key, { model: "sandbox/status-500" });
@@ -148,12 +157,12 @@ describe("GET /v1/generations/{id}", () => {
   });
 
   it("returns the records of all the member's keys to a member, including revoked keys", async () => {
-    const member = await addMember(account.orgId, "member");
-    const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
+    const one = await addMember(account.orgId, "member");
+    const two = await addKey(account.orgId, one.memberId);
     const own = requestId(await chat(one.key));
-    expect((await found(own, one.key))["key_id"]).toBe(one.id);
-    await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(one.id).run();
-    expect((await found(own, two.key))["key_id"]).toBe(one.id);
+    expect((await found(own, one.key))["key_id"]).toBe(one.keyId);
+    await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(one.keyId).run();
+    expect((await found(own, two.key))["key_id"]).toBe(one.keyId);
   });
 });
 
@@ -173,14 +182,10 @@ describe("GET /v1/generations/{id} for a missing record", () => {
   });
 
   it.each([
-    "x",
-    "req_",
     "req_short",
     "REQ_0VbbtnxZGhU4ZPPzjn5l243b",
-    "chatcmpl-",
     "chatcmpl-req_0VbbtnxZGhU4ZPPzjn5l243b",
     "req_0VbbtnxZGhU4ZPPzjn5l243%00",
-    "req_0VbbtnxZGhU4ZPPzjn5l243'",
     `req_${"0".repeat(2000)}`,
     "key_0VbbtnxZGhU4ZPPzjn5l243b",
   ])("returns 404 for the ID %s", async (named) => {
@@ -223,7 +228,7 @@ const busy = (): Promise<never> =>
 
 describe("a rejected GET /v1/generations/{id}", () => {
   it("returns 503 instead of 404 to a member if the database can't return the key's owner", async () => {
-    const member = await keyWithRole(account.orgId, "member");
+    const { key: member } = await addMember(account.orgId, "member");
     await send("/v1/balance", { key: member });
     const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });
     const response = await read(id, member, { bindings });

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import { admin, send } from "./client.ts";
+import { send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
 /** A key as the API returns it. */
@@ -17,28 +17,7 @@ export type KeyBody = {
   readonly revoked: boolean;
 };
 export type CreatedKey = KeyBody & { readonly key: string };
-type TestMember = {
-  readonly memberId: string;
-  readonly key: string;
-  readonly keyId: string;
-};
-
 type Options = Pick<Sending, "bindings">;
-
-/** Adds a member with a key to the organization. */
-export async function addMember(account: Account, role: string): Promise<TestMember> {
-  const memberId = crypto.randomUUID();
-  await env.DB.prepare(
-    "INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, 'm@example.com', ?, 1)",
-  )
-    .bind(memberId, account.orgId, role)
-    .run();
-  const path = `/orgs/${account.orgId}/members/${memberId}/keys`;
-  const response = await admin("POST", path, { name: `${role}'s`, rpm_limit: 1000 });
-  expect(response.status).toBe(201);
-  const made = await response.json<CreatedKey>();
-  return { memberId, key: made.key, keyId: made.id };
-}
 
 /** Sends POST /v1/keys with the body unchanged. */
 export function postKey(key: string, body: unknown, options: Options = {}): Promise<Response> {
@@ -91,14 +70,6 @@ export async function fillKeys(
   )
     .bind(count, orgId, memberId, createdAt, revokedAt)
     .run();
-}
-
-/** Suspends or resumes the organization in the database and its wallet. */
-export async function suspend({ orgId }: Account, suspended = true): Promise<void> {
-  await env.DB.prepare("UPDATE organizations SET status = ? WHERE id = ?")
-    .bind(suspended ? "suspended" : "active", orgId)
-    .run();
-  await env.WALLET.getByName(orgId).configure({ suspended });
 }
 
 /**

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
-import { HELLO, addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import { HELLO, addCredits, admin, chat, errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addMember, createKey, keysOf } from "./key-client.ts";
+import { createKey, keysOf } from "./key-client.ts";
 
 const DAY_MS = 86_400_000;
 const TERMS = {
@@ -83,7 +83,7 @@ describe("PATCH /v1/keys/{id}", () => {
   });
 
   it("lets members and billing members tighten, but not loosen, the limits of their own keys", async () => {
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
       { budget_dollars: 1 },
@@ -118,7 +118,7 @@ describe("PATCH /v1/keys/{id}", () => {
       rpm_limit: 5,
     });
     await errorOf(await patch(member.key, account.keyId, { name: "x" }), 404);
-    const admins = await addMember(account, "admin");
+    const admins = await addMember(account.orgId, "admin");
     expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
   });
 

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { admin, chat, errorOf, openAccount, send } from "./client.ts";
+import { admin, chat, errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addMember, createKey, deleteKey, fillKeys, keysOf, postKey } from "./key-client.ts";
+import { createKey, deleteKey, fillKeys, keysOf, postKey } from "./key-client.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -65,7 +65,7 @@ describe("POST /v1/keys", () => {
   });
 
   it("creates keys only for the member who owns the caller's key", async () => {
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     const made = await createKey(member.key, { member_id: account.memberId });
     expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
     expect((await send(`/v1/orgs/${account.orgId}`, { key: made.key })).status).toBe(200);
@@ -104,7 +104,7 @@ describe("authentication at POST /v1/keys", () => {
   ])(
     "returns 401, and creates no key, if the caller's %s while the body arrived",
     async (_, end) => {
-      const caller = await addMember(account, "admin");
+      const caller = await addMember(account.orgId, "admin");
       const body = heldBody({ name: "late" });
       const answer = send("/v1/keys", {
         method: "POST",

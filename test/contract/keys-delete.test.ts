@@ -1,16 +1,9 @@
 import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
-import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, chat, errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import {
-  addMember,
-  createKey,
-  deleteKey,
-  failingBindings,
-  keysOf,
-  statusOf,
-} from "./key-client.ts";
+import { createKey, deleteKey, failingBindings, keysOf, statusOf } from "./key-client.ts";
 import type { CreatedKey } from "./key-client.ts";
 
 let account: Account;
@@ -137,7 +130,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
   );
 
   it("changes nothing for another member's key if the database can't be read", async () => {
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     expect(await statusOf(member.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
     for (const [key, id] of [

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
-import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
+import { addCredits, chat, errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
-import { addMember, createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
+import { createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -201,7 +201,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
   });
 
   it("lets members rotate only their own keys, and returns 404 for other members' keys", async () => {
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     const own = await createKey(member.key);
     await rotated(member.key, own.id);
     expect((await rotate(member.key, account.keyId)).status).toBe(404);

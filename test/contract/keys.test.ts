@@ -2,18 +2,10 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock, WatchedDatabase } from "../keys/key-fixture.ts";
 import { eventually, MINUTE_MS } from "../keys/register-fixture.ts";
-import { errorOf, openAccount, send } from "./client.ts";
+import { errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
 import type { KeyBody } from "./key-client.ts";
-import {
-  addMember,
-  createKey,
-  deleteKey,
-  failingBindings,
-  fillKeys,
-  keysOf,
-  statusOf,
-} from "./key-client.ts";
+import { createKey, deleteKey, failingBindings, fillKeys, keysOf, statusOf } from "./key-client.ts";
 
 let account: Account;
 beforeEach(async () => {
@@ -140,7 +132,7 @@ describe("GET /v1/keys", () => {
     const reads: number[] = [];
     const prepare = (sql: string): D1PreparedStatement => countingReads(env.DB.prepare(sql), reads);
     const bindings = { ...env, DB: { prepare } as unknown as D1Database };
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     for (const key of [account.key, member.key]) {
       for (const path of ["/v1/keys", "/v1/keys?revoked=true"]) {
         expect((await send(path, { key, bindings })).status).toBe(200);
@@ -174,10 +166,10 @@ describe("GET /v1/keys", () => {
 
   it("returns only the caller's keys to a member, and all keys of the organization to other roles", async () => {
     await openAccount();
-    const member = await addMember(account, "member");
+    const member = await addMember(account.orgId, "member");
     const all = new Set([account.keyId, member.keyId]);
-    for (const role of ["owner", "admin", "billing"]) {
-      const other = await addMember(account, role);
+    for (const role of ["owner", "admin", "billing"] as const) {
+      const other = await addMember(account.orgId, role);
       all.add(other.keyId);
       expect(new Set((await keysOf(other.key)).map((one) => one.id))).toEqual(all);
     }
@@ -186,7 +178,7 @@ describe("GET /v1/keys", () => {
   });
 
   it("applies a member's new role from the next request on", async () => {
-    const member = await addMember(account, "admin");
+    const member = await addMember(account.orgId, "admin");
     expect(await keysOf(member.key)).toHaveLength(2);
     await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
       .bind(member.memberId)

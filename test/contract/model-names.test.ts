@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { errorOf, openAccount, send } from "./client.ts";
+import { errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addMember, postKey } from "./key-client.ts";
+import { postKey } from "./key-client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
 /**
@@ -123,7 +123,7 @@ describe("an alias in a key's allowed models", () => {
       "mock/best": 403,
     });
     expect((await errorOf(await mint(key, ["mock/best"]), 400)).param).toBe("allowed_models[0]");
-    const member = await addMember(poor, "member");
+    const member = await addMember(poor.orgId, "member");
     const fields = { name: "own", rpm_limit: 10, allowed_models: ["mock/*"] };
     const own = await postKey(member.key, fields, { bindings });
     const { id } = await own.json<{ id: string }>();

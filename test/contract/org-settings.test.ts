@@ -1,9 +1,10 @@
+import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
+import { valueOf } from "../wallet/wallet-fixture.ts";
 import { bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { putUser, readUser } from "./end-users.ts";
-import { suspend } from "./members.ts";
 
 let account: Account;
 beforeAll(async () => {
@@ -125,3 +126,15 @@ describe("the endpoint /v1/orgs/{org_id}/settings during a suspension or failure
     expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
   });
 });
+
+/** Suspends the organization in its wallet, the database or both, as an operator's call does. */
+async function suspend(orgId: string, where: readonly ("wallet" | "book")[]): Promise<void> {
+  if (where.includes("wallet")) {
+    valueOf(await env.WALLET.getByName(orgId).configure({ suspended: true }));
+  }
+  if (where.includes("book")) {
+    await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
+      .bind(orgId)
+      .run();
+  }
+}

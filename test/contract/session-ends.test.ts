@@ -3,9 +3,9 @@ import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rowsOf, runAlarm } from "../wallet/wallet-fixture.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
-import { chat, errorOf, openAccount, send } from "./client.ts";
+import { chat, errorOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addMember, createKey, statusOf } from "./key-client.ts";
+import { createKey, statusOf } from "./key-client.ts";
 import type { CreatedKey } from "./key-client.ts";
 import { endSession, createSession } from "./session-client.ts";
 
@@ -121,7 +121,7 @@ describe("a session that was never used", () => {
     await evictDurableObject(wallet);
     const { id } = await createSession(account.key);
     expect((await errorOf(await endSession(account.key, id), 409)).code).toBe("too_many_sessions");
-    const { key } = await addMember(account, "admin");
+    const { key } = await addMember(account.orgId, "admin");
     expect((await endSession(key, id)).status).toBe(200);
     const { token } = await createSession(account.key); // ended sessions don't use slots of sessions in use
     expect((await chat(token)).status).toBe(200);

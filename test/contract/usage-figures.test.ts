@@ -2,9 +2,8 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { setClock, valueOf } from "../wallet/wallet-fixture.ts";
-import { admin, balanceOf, chat, embed, eventsOf, openAccount, send } from "./client.ts";
+import { admin, balanceOf, chat, embed, eventsOf, openAccount, send, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addKey, addMember } from "./members.ts";
 import { completionOf } from "./response-schemas.ts";
 
 /** The client's data of one paid request: its body and its receipt. */
@@ -85,11 +84,11 @@ const paid: Paid[] = [];
 
 beforeAll(async () => {
   account = await openAccount({ credits: 50_000_000 });
-  const second = await addKey(account.orgId, await addMember(account.orgId, "member"));
-  const keys = [{ id: account.keyId, key: account.key }, second];
+  const second = await addMember(account.orgId, "member");
+  const keys = [account, second];
   for (const offset of DAYS) {
     setClock(FIRST + offset * DAY);
-    const asked = keys.flatMap(({ id, key }) =>
+    const asked = keys.flatMap(({ keyId: id, key }) =>
       USERS.flatMap((user) => KINDS.map(([model, ask]) => ({ id, key, user, model, ask }))),
     );
     const done = await Promise.all(

@@ -3,9 +3,8 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { pay, setClock } from "../wallet/wallet-fixture.ts";
 import type { Wallet } from "../../src/index.ts";
-import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
+import { chat, errorOf, openAccount, send, walletsWith, addMember } from "./client.ts";
 import type { Account } from "./client.ts";
-import { keyWithRole } from "./members.ts";
 
 let account: Account;
 beforeAll(async () => {
@@ -176,7 +175,7 @@ describe("GET /v1/usage", () => {
 
 describe("a rejected GET /v1/usage", () => {
   it("returns 403 with the allowed roles to a member, even for an invalid query", async () => {
-    const key = await keyWithRole(account.orgId, "member");
+    const { key } = await addMember(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
       const error = await errorOf(await read(query, key), 403);
       expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
