@@ -17,6 +17,7 @@ import {
   callsTo,
   waitUntilAttempted,
   useReceivers,
+  expectDeliveries,
 } from "../webhooks/receivers.ts";
 import type { Hook } from "../webhooks/receivers.ts";
 import { addCredits, errorOf, send } from "./client.ts";
@@ -86,9 +87,7 @@ describe("a webhook delivery", () => {
     expect(headers["webhook-id"]).toBe(event.id);
     const other = new Webhook(`whsec_${btoa("x".repeat(32))}`);
     expect(() => other.verify(one?.body ?? "", headers)).toThrow("No matching signature");
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "delivered", attempts: 1 }]);
     const row = await env.DB.prepare("SELECT secrets FROM webhooks WHERE id = ?")
       .bind(hook.id)
       .first();
@@ -197,9 +196,7 @@ describe("a webhook delivery", () => {
     const hook = await createWebhook("f.turnpike.dev", { types: ["balance.credited"] });
     await createWebhook("five-days.turnpike.dev", { types: ["webhook.disabled"] });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_500", attempts: 1 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ error: "status_500", attempts: 1 }]);
     expect(await (await callWebhooks("GET", `/${hook.id}`)).json()).toMatchObject({
       enabled: true,
     });
@@ -236,9 +233,7 @@ describe("a webhook delivery", () => {
     const hook = await createWebhook("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "delivered" }]);
     const answer = Promise.withResolvers<Response>();
     receivers["p.turnpike.dev"] = () => answer.promise;
     const again = await callWebhooks("POST", `/${hook.id}/replay`, { since });

@@ -15,6 +15,7 @@ import {
   callsTo,
   waitUntilAttempted,
   useReceivers,
+  expectDeliveries,
 } from "./receivers.ts";
 
 useReceivers();
@@ -42,14 +43,12 @@ it("a deleted end user's name disappears from the event log and from delivered a
   await waitUntilAttempted([hook], 1);
   isDown = true;
   expect((await chat(account.key, { user: NAME })).status).toBe(429);
-  await vi.waitFor(async () => {
-    expect(await deliveriesOf(hook.id)).toMatchObject([
-      { type: "end_user.quota_reached", error: "status_503" },
-      { type: "end_user.alert", state: "delivered" },
-      { type: "key.created", state: "delivered" },
-      { type: "key.created", state: "delivered" }, // the organization's first
-    ]);
-  }, LONG);
+  await expectDeliveries(hook, [
+    { type: "end_user.quota_reached", error: "status_503" },
+    { type: "end_user.alert", state: "delivered" },
+    { type: "key.created", state: "delivered" },
+    { type: "key.created", state: "delivered" }, // the organization's first
+  ]);
   expect((await stored()).split(NAME).length).toBeGreaterThan(6);
   const path = `/v1/users/${encodeURIComponent(NAME)}`;
   expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(200);
@@ -88,7 +87,7 @@ it("a webhook receiver's response is deleted if the event's end user is deleted 
   }, LONG);
   expect((await deliveriesOf(hook.id))[0]).toMatchObject({ answer: null });
   expect(await stored()).not.toContain(NAME);
-  const [newest] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
+  const [newest] = await deliveriesOf(hook.id);
   const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${newest?.id}`);
   expect(await shown.json()).toMatchObject({ headers: null, newest_attempts: [{ answer: null }] });
 });

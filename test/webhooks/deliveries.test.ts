@@ -17,6 +17,7 @@ import {
   receivers,
   runWebhookAlarm,
   useReceivers,
+  expectDeliveries,
 } from "./receivers.ts";
 
 useReceivers();
@@ -39,7 +40,7 @@ const types = ["balance.credited"];
 const HOST = "told.turnpike.dev";
 
 async function detailOf(hook: string): Promise<Detail> {
-  const [newest] = (await deliveriesOf(hook)) as readonly { readonly id?: string }[];
+  const [newest] = await deliveriesOf(hook);
   const response = await callWebhooks("GET", `/${hook}/deliveries/${newest?.id}`);
   expect(response.status).toBe(200);
   return response.json<Detail>();
@@ -59,9 +60,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 1 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ attempts: 1 }]);
     const shown = await detailOf(hook.id);
     const [sent] = callsTo(HOST);
     expect(shown.body).toBe(sent?.body);
@@ -139,11 +138,6 @@ it("GET /v1/webhooks/{id} returns the webhook's health (ok, failing or off) and 
 
 useReceivers();
 
-type Named = Awaited<ReturnType<typeof deliveriesOf>>[number] & {
-  readonly id: string;
-  readonly event_id: string;
-};
-
 describe("POST /v1/webhooks/{id}/resend", () => {
   it("resends only the given delivered message", async () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
@@ -152,7 +146,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
       await addCredits(account.orgId, amount);
     }
     await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(2), LONG);
-    const [newest] = (await deliveriesOf(hook.id)) as readonly Named[];
+    const [newest] = await deliveriesOf(hook.id);
     const resent = await callWebhooks("POST", `/${hook.id}/resend`, { delivery_id: newest?.id });
     expect([resent.status, await resent.json()]).toEqual([202, { queued: 1 }]);
     await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(3), LONG);
@@ -167,7 +161,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     await vi.waitFor(() => expect(callsTo(HOST)).toHaveLength(1), LONG);
     await addCredits(account.orgId, 2);
     await vi.waitFor(async () => expect(await deliveriesOf(hook.id)).toHaveLength(2), LONG);
-    const [, oldest] = (await deliveriesOf(hook.id)) as readonly Named[];
+    const [, oldest] = await deliveriesOf(hook.id);
     await callWebhooks("POST", `/${hook.id}/resend`, { delivery_id: oldest?.id });
     await vi.waitFor(() => expect(callsTo(HOST)).toHaveLength(2), LONG);
     expect(callsTo(HOST).at(-1)?.headers.get("webhook-id")).toBe(oldest?.event_id);
@@ -178,9 +172,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
     const hook = await createWebhook("down.turnpike.dev", { types });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "pending", attempts: 1 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "pending", attempts: 1 }]);
     const listed = async (state: string) => {
       const page = await callWebhooks("GET", `/${hook.id}/deliveries?state=${state}`);
       return (await page.json<{ deliveries: object[] }>()).deliveries.length;
@@ -189,9 +181,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     isDown = false;
     const resent = await callWebhooks("POST", `/${hook.id}/resend`, { state: "pending" });
     expect(await resent.json()).toEqual({ queued: 1 });
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "delivered", attempts: 1 }]);
     const none = await callWebhooks("POST", `/${hook.id}/resend`, { state: "failed" });
     expect(await none.json()).toEqual({ queued: 0 });
   });
@@ -221,9 +211,7 @@ describe("an organization's webhook delivery after a lost alarm", () => {
     };
     const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ error: "status_503" }]);
     await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
     await evictDurableObject(object());
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
@@ -232,9 +220,7 @@ describe("an organization's webhook delivery after a lost alarm", () => {
     setClock(Date.now() + 24 * HOUR);
     status = 200;
     await runHourlyJobs(env);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "delivered" }]);
     expect(taken).toBe(1);
   });
 
@@ -242,14 +228,10 @@ describe("an organization's webhook delivery after a lost alarm", () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
     const hook = await createWebhook("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ error: "status_503" }]);
     setClock(Date.now() + 6000);
     await runHourlyJobs(env);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 2 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ attempts: 2 }]);
     const [{ next_attempt_at: next } = { next_attempt_at: null }] = await deliveriesOf(hook.id);
     await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
     const sweptAt = Date.now();

@@ -10,13 +10,13 @@ import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,
-  deliveriesOf,
   LONG,
   createWebhook,
   object,
   receivers,
   callsTo,
   useReceivers,
+  expectDeliveries,
 } from "./receivers.ts";
 
 const NEWER = `z:${"newer-secret-".padEnd(40, "0123456789")}`;
@@ -33,9 +33,7 @@ it("webhook secrets are re-encrypted after KEY_SECRETS changes, so that the old 
   receivers["kept.turnpike.dev"] = () => new Response("", { status });
   const hook = await createWebhook("kept.turnpike.dev", { types: ["balance.credited"] });
   await addCredits(account.orgId, 1);
-  await vi.waitFor(async () => {
-    expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503", attempts: 1 }]);
-  }, LONG);
+  await expectDeliveries(hook, [{ error: "status_503", attempts: 1 }]);
   await runHourlyJobs(bindings(`${NEWER},${env.KEY_SECRETS}`));
   expect(await sealedOf(hook.id)).toEqual([expect.stringMatching(/^z\./)]);
   setClock(Date.now() + 10_000);

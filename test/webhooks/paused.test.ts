@@ -21,6 +21,7 @@ import {
   receivers,
   callsTo,
   useReceivers,
+  expectDeliveries,
 } from "./receivers.ts";
 
 useReceivers();
@@ -87,9 +88,7 @@ describe("a webhook receiver that is down", () => {
     await runWebhookAlarm();
     expect(await attempts(hook.id)).toBe(2);
     expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 3 }]);
-    }, LONG);
+    await expectDeliveries(hook, [{ state: "delivered", attempts: 3 }]);
   });
 });
 

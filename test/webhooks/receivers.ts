@@ -13,6 +13,8 @@ export const LONG = { timeout: 15_000, interval: 2 };
 export type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
 export type Hook = { readonly id: string; readonly secret: string };
 export type Delivery = {
+  readonly id: string;
+  readonly event_id: string;
   readonly state: string;
   readonly attempts: number;
   readonly error: string | null;
@@ -69,6 +71,11 @@ export async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
   const response = await callWebhooks("GET", `/${id}/deliveries?limit=100`);
   expect(response.status).toBe(200);
   return (await response.json<{ deliveries: readonly Delivery[] }>()).deliveries;
+}
+
+/** Waits until the webhook's deliveries match, newest first. */
+export async function expectDeliveries({ id }: Hook, expected: readonly object[]): Promise<void> {
+  await vi.waitFor(async () => expect(await deliveriesOf(id)).toMatchObject(expected), LONG);
 }
 
 export const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);

@@ -14,6 +14,7 @@ import {
   receivers,
   callsTo,
   useReceivers,
+  expectDeliveries,
 } from "./receivers.ts";
 
 useReceivers();
@@ -29,10 +30,8 @@ it("a webhook with the format slack sends a message in Slack's format", async ()
   const [sent] = callsTo(HOST);
   const text = expect.stringMatching(/^balance\.credited: .* by operator /);
   expect(JSON.parse(sent?.body ?? "")).toEqual({ text });
-  await vi.waitFor(async () => {
-    expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
-  }, LONG);
-  const [delivery] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
+  await expectDeliveries(hook, [{ state: "delivered" }]);
+  const [delivery] = await deliveriesOf(hook.id);
   const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${delivery?.id}`);
   expect(await shown.json()).toMatchObject({ body: sent?.body });
   await callWebhooks("POST", `/${hook.id}/test`);

@@ -17,7 +17,7 @@ import {
 } from "./receivers.ts";
 import { receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
-import { charge, deliver } from "./usage-stream-fixture.ts";
+import { charge, deliver, fundedWallet } from "./usage-stream-fixture.ts";
 
 useReceivers();
 
@@ -209,8 +209,7 @@ describe("a Stripe meter that rejects one customer", () => {
         ? new Response("No such customer", { status: 400 })
         : meter.take(sent, at);
     const { id } = await createWebhook(HOST, HOOK);
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     const bad = { externalId: "cus_bad" };
     for (let n = 0; n < 25; n++) await charge(stub, 1, {}, bad);
     const ids = await charges(3);
@@ -233,8 +232,7 @@ describe("a Stripe meter of an organization that has mostly requests without a c
     let ids: string[] = [];
     receivers[HOST] = (sent) => meter.take(sent, at);
     await createWebhook(HOST, HOOK);
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     for (let n = 0; n < 22; n++) await charge(stub, 1);
     ids = await charges(1);
     await runInDurableObject(object(), (_, { storage }) => {

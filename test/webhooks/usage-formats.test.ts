@@ -15,7 +15,7 @@ import { ENDPOINT_ROWS, INPUT_ENDPOINT_ROWS } from "../fixtures/endpoint-table.t
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
 import { account, callWebhooks, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
-import { charge, deliver } from "./usage-stream-fixture.ts";
+import { charge, deliver, fundedWallet } from "./usage-stream-fixture.ts";
 import { spansOf, USAGE_RECEIVERS } from "./usage-receivers.ts";
 
 useReceivers();
@@ -87,16 +87,14 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook that sends usage in the format %s",
   it("sends the configured credential with each call, and the API never returns it", async () => {
     receivers[HOST] = open().take;
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     await charge(stub, 7, {}, CUSTOMER);
     await deliver(Date.now() + HOUR_MS);
     const [name, value] = auth;
     expect(callsTo(HOST)[0]?.headers.get(name)).toBe(value);
     const row = await env.DB.prepare("SELECT * FROM webhooks WHERE id = ?").bind(hook.id).first();
     const [delivery] = await deliveriesOf(hook.id);
-    const id = (delivery as unknown as { id: string }).id;
-    const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${id}`);
+    const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${delivery?.id}`);
     expect(delivery).toMatchObject({ state: "delivered" });
     const texts = [hook, row, await (await callWebhooks("GET", "")).json(), await shown.json()];
     expect(JSON.stringify(texts)).not.toContain(settings.credential);
@@ -106,8 +104,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook that sends usage in the format %s",
     const receiver = open();
     receivers[HOST] = receiver.take;
     await createWebhook(HOST, { types, format, receiver: settings });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1_000_000);
+    const stub = await fundedWallet(1_000_000);
     for (let n = 0; n < 101; n++) await charge(stub, n, {}, CUSTOMER);
     await deliver(Date.now() + HOUR_MS);
     expect(receiver.rows).toEqual(await chargesOf(stub));
@@ -183,8 +180,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     const start = Date.now();
     setClock(start);
     const { id } = await hook();
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     await charge(stub, 1, {}, CUSTOMER);
     expect((await callWebhooks("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
     await deliver(start + HOUR_MS);
@@ -205,8 +201,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     await hook();
     const receiver = { ...settings, customer: "tag:customer" };
     await createWebhook("tags.turnpike.dev", { types, format: "stripe_meter_events", receiver });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     await charge(stub, 1, {}, CUSTOMER);
     const id = await charge(stub, 2, { tags: { customer: "cus_2" } });
     await charge(stub, 3);
@@ -225,8 +220,7 @@ describe("a webhook in the format stripe_meter_events", () => {
   it("takes the customer of a session's requests and charges only from the session's tags", async () => {
     receivers[HOST] = open().take;
     await hook({ customer: "tag:customer" });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1_000_000);
+    await fundedWallet(1_000_000);
     const { key } = await createKey(account.key, { may_hold: true });
     const headers = { "x-tags": "customer=cus_2" };
     const paid: string[] = [];
@@ -262,8 +256,7 @@ describe("a webhook in the format stripe_meter_events", () => {
         ? new Response("No such customer", { status: 400 })
         : receiver.take(sent);
     const { id } = await hook();
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     const before = await charge(stub, 1, {}, CUSTOMER);
     refused = await charge(stub, 2, {}, CUSTOMER);
     const after = await charge(stub, 3, {}, CUSTOMER);
@@ -284,8 +277,7 @@ describe("a webhook in the format otlp", () => {
   it("sends spans in the OTLP format, without request content", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     const trace = `${"a".repeat(32)}-${"b".repeat(16)}`;
     await charge(
       stub,
@@ -354,8 +346,7 @@ describe("a webhook in the format otlp", () => {
     receivers[HOST] = (sent) =>
       sent.body.includes(refused) ? new Response("bad span", { status: 400 }) : receiver.take(sent);
     const hook = await createWebhook(HOST, { types, format: "otlp", receiver: settings });
-    const stub = stubOf(account.orgId);
-    await credit(stub, 1000);
+    const stub = await fundedWallet(1000);
     const before = await charge(stub, 1);
     refused = await charge(stub, 2);
     const after = await charge(stub, 3);

@@ -4,8 +4,16 @@ import { nextDeliveryTime } from "../../src/events/webhooks/delivery-rows.do.ts"
 import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import { GENERATION, holdOf, setClock, valueOf } from "../wallet/wallet-fixture.ts";
-import { runWebhookAlarm, LONG, object } from "./receivers.ts";
+import { credit, GENERATION, holdOf, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
+import { account, runWebhookAlarm, LONG, object } from "./receivers.ts";
+
+/** Credits the test's organization. Returns its wallet. */
+export async function fundedWallet(amount: number): Promise<Stub> {
+  const stub = stubOf(account.orgId);
+  await credit(stub, amount);
+  return stub;
+}
 
 /** Charges a request and returns its ID. */
 export async function charge(
