@@ -62,6 +62,14 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
+  it("charges only once for 20 concurrent copies of a log line, and returns the same response to each", async () => {
+    const line = lineOf(await held(50), 30);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
+    expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);
+    expect(answers[0]).toEqual({ result: "settled", charged_micro: 30, shortfall_micro: 0 });
+    expect(await balanceOf(account.key)).toBe(970);
+  });
+
   it("returns the first response for a repeated call with another cost, and charges nothing more", async () => {
     const id = await held(50);
     const first = await settled(lineOf(id, 30));
