@@ -15,7 +15,8 @@ function leavesOf(command: Command, words = ""): [words: string, command: Comman
       : [[own, one] as [words: string, command: Command]];
   });
 }
-const COMMANDS = new Map(leavesOf(program()));
+const PROGRAM = program();
+const COMMANDS = new Map(leavesOf(PROGRAM));
 
 const inTicks = (cell: string): string[] =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, one = ""]) => one);
@@ -90,7 +91,7 @@ it("the documentation contains only existing commands with existing flags and al
     if (/^(?:"\$@"|(?:[a-z]+ )?--help)/.test(plain)) return [];
     const command = COMMANDS.get(leafOf(plain));
     if (command === undefined) return [`${at}: there is no ${plain}`];
-    const known = new Set([...command.options, ...program().options].map(({ long }) => long));
+    const known = new Set([...command.options, ...PROGRAM.options].map(({ long }) => long));
     const given = [...line.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([flag]) => flag);
     const isShort = !line.includes(" ", line.indexOf(leafOf(plain)) + leafOf(plain).length);
     const needed = isShort ? [] : command.options.filter(({ mandatory }) => mandatory);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { anchorsOf, brokenLinks } from "./links.ts";
@@ -6,6 +6,14 @@ import { blocksOf, examplesOf, pagePaths, readPage, ROOT } from "./pages.ts";
 
 const README_LINES_MAX = 200;
 const MAP_LINES_MAX = 120;
+
+/** Every file that isn't installed, generated or at the root, as a path from the root. */
+const FILES = ["src", "scripts", "docs", "test", "migrations"].flatMap((folder) =>
+  globSync(`${folder}/**/*.*`, {
+    cwd: ROOT,
+    exclude: (name) => path.basename(name) === "node_modules",
+  }),
+);
 
 it.each(pagePaths())("a page contains no broken link or anchor: %s", (page) => {
   expect(brokenLinks(page)).toEqual([]);
@@ -35,12 +43,8 @@ it("README.md and src/README.md stay below their maximum number of lines", () =>
 });
 
 it("every document that a file refers to exists", () => {
-  const folders = ["src", "scripts", "docs", "test"];
-  const files = folders.flatMap((folder) =>
-    readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => !file.includes("node_modules"))
-      .filter((name) => /\.(?:ts|md)$/.test(name) && !name.startsWith("documents/"))
-      .map((name) => `${folder}/${name}`),
+  const files = FILES.filter(
+    (file) => /\.(?:ts|md)$/.test(file) && !/^\w+\/documents\//.test(file),
   );
   const named = [...files, "README.md", "wrangler.toml"].flatMap((file) =>
     [...readPage(file).matchAll(/(?<![\w/.-])[\w/-][\w./-]*\w{2}\.md\b/g)]
@@ -53,17 +57,9 @@ it("every document that a file refers to exists", () => {
 });
 
 it("every source file that comments, src/README.md or decisions refer to exists", () => {
-  const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
-  const files = folders
-    .flatMap((folder) =>
-      readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" }).map(
-        (name) => `${folder}/${name}`,
-      ),
-    )
-    .filter((name) => !name.includes("node_modules"));
-  const isThere = (name: string): boolean =>
-    files.some((file) => file === name || file.endsWith(`/${name}`)) ||
-    existsSync(path.join(ROOT, name));
+  const files = FILES.filter((file) => !/^docs\/(?!internals\/)/.test(file));
+  const known = new Set(files.flatMap(endingsOf));
+  const isThere = (name: string): boolean => known.has(name) || existsSync(path.join(ROOT, name));
   const named = files
     .filter((file) => /\.(?:tsx?|md)$/.test(file))
     .flatMap((file) => {
@@ -77,6 +73,11 @@ it("every source file that comments, src/README.md or decisions refer to exists"
     });
   expect(named).toEqual([]);
 });
+/** Returns the path and each part of it that starts after a slash. */
+function endingsOf(file: string): string[] {
+  const parts = file.split("/");
+  return parts.map((_, at) => parts.slice(at).join("/"));
+}
 /** Suffixes, an example, and a file of workerd. */
 const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 
@@ -84,9 +85,7 @@ const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 const stemOf = (file: string): string => file.replace(/(?:\.(?:pure|long))?\.test\.ts$/, "");
 
 it("test/README.md lists every test folder, and lists only existing tests", () => {
-  const all = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" }).filter(
-    (name) => !name.includes("node_modules"),
-  );
+  const all = FILES.filter((file) => file.startsWith("test/")).map((file) => file.slice(5));
   const page = readPage("test/README.md");
   const rows = page.split("\n").filter((line) => line.startsWith("|"));
   const named = rows.flatMap((row) =>
