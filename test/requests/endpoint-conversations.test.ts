@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { PROVIDERS } from "../fixtures/provider-table.ts";
+import { TRIED_PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
@@ -23,7 +23,7 @@ const speaks = (endpoint: EndpointClient, { name }: ChatProvider): boolean =>
   endpoint.name !== "responses" || name !== "openai";
 
 const BEGUN = ENDPOINTS.flatMap((endpoint, endpointIndex) =>
-  PROVIDERS.filter((provider) => speaks(endpoint, provider)).map((first, at) => ({
+  TRIED_PROVIDERS.filter((provider) => speaks(endpoint, provider)).map((first, at) => ({
     name: endpoint.name,
     format: first.name,
     endpoint,
@@ -50,7 +50,7 @@ describe.each(BEGUN)(
 
     it("continues with providers in other formats, and keeps each tool result next to its call", async () => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
-      for (const [at, second] of PROVIDERS.entries()) {
+      for (const [at, second] of TRIED_PROVIDERS.entries()) {
         if ((at + ENDPOINTS.indexOf(endpoint)) % ENDPOINTS.length !== 0) continue;
         if ((at + turn) % APART !== 0) continue;
         const next = ENDPOINTS[(turn + at) % ENDPOINTS.length] ?? endpoint;
@@ -87,7 +87,7 @@ const CLAUDE = new Set(["anthropic", "bedrock"]);
 const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
 const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
 const THOUGHT = [ENDPOINT_CLIENTS.messages, ENDPOINT_CLIENTS.responses].flatMap((endpoint) =>
-  PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
+  TRIED_PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
     name: endpoint.name,
     format: first.name,
     endpoint,
@@ -120,7 +120,7 @@ it.each(THOUGHT)(
     const { sent: back } = await ask(first, turns, first.chat.text.json);
     const secrets = secretsIn(back);
     expect(secrets.length).toBeGreaterThan(0);
-    const others = PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
+    const others = TRIED_PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
     for (const second of others.filter((other) => speaks(endpoint, other))) {
       const { said, sent } = await ask(second, turns, second.chat.text.json);
       expect(said.text).toBe("Hello, 世界!");

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { PROVIDERS } from "../fixtures/provider-table.ts";
+import { TRIED_PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { CANARY } from "../fixtures/reply-scenarios.ts";
 import type { ChatScenarios, RawReply } from "../fixtures/reply-scenarios.ts";
@@ -24,7 +24,7 @@ const CREDITS = 1_000_000_000;
  * separate row.
  */
 function providersOf(endpoint: EndpointClient): ChatProvider[] {
-  return PROVIDERS.filter(({ name }) => endpoint.name !== "responses" || name !== "openai");
+  return TRIED_PROVIDERS.filter(({ name }) => endpoint.name !== "responses" || name !== "openai");
 }
 
 const FORMS = [
@@ -38,7 +38,7 @@ const CLIENTS = [ENDPOINT_CLIENTS.responses, ENDPOINT_CLIENTS.messages];
  */
 const CASES = CLIENTS.flatMap((endpoint, endpointIndex) =>
   providersOf(endpoint).flatMap((provider) => {
-    const turn = PROVIDERS.indexOf(provider);
+    const turn = TRIED_PROVIDERS.indexOf(provider);
     if (!IS_LONG && turn % CLIENTS.length !== endpointIndex) return [];
     const form = Math.floor(turn / CLIENTS.length) % FORMS.length;
     const forms = FORMS.filter((__, at) => IS_LONG || at === form);

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import { bindingsFor, TRIED_PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
@@ -52,7 +52,7 @@ async function ask(
   return { message, asked, served: response.headers.get("x-route") };
 }
 
-describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as const))(
   "a conversation started at the provider %s",
   (_, first) => {
     let begun: Awaited<ReturnType<typeof ask>>;
@@ -61,8 +61,8 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       vi.restoreAllMocks();
     });
 
-    const turn = PROVIDERS.indexOf(first);
-    const seconds = PROVIDERS.filter((__, at) => (at + turn) % APART === 0);
+    const turn = TRIED_PROVIDERS.indexOf(first);
+    const seconds = TRIED_PROVIDERS.filter((__, at) => (at + turn) % APART === 0);
     it.each(seconds.map((provider) => [provider.name, provider] as const))(
       "continues at %s after a failure, with each tool result next to its call",
       async (__, second) => {

@@ -6,7 +6,7 @@ import { app } from "../../src/app.ts";
 import { IS_LONG } from "../effort.ts";
 import { mockNetwork } from "../providers/adapter-kit.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import { bindingsFor, TRIED_PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import type { ChatScenarios } from "../fixtures/reply-scenarios.ts";
 
@@ -107,10 +107,10 @@ const FORMS = [
   ["a stream", true],
 ] as const;
 
-describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as const))(
   "the provider %s",
   (_, provider) => {
-    const turn = PROVIDERS.indexOf(provider) % FORMS.length;
+    const turn = TRIED_PROVIDERS.indexOf(provider) % FORMS.length;
     describe.each(FORMS.filter((__, at) => IS_LONG || at === turn))(
       "a response as %s",
       (__, stream) => {
