@@ -132,6 +132,7 @@ it("closing an organization ends an automatic top-up that waits for Stripe, with
     const answer = await admin("GET", `/orgs/${account.orgId}/purchases`);
     return (await answer.json<{ purchases: Purchase[] }>()).purchases[0];
   };
+  await env.WALLET.getByName(account.orgId).poke();
   await vi.waitFor(async () => expect((await newest())?.state).toBe("unknown"), LONG);
   const closed = await admin("DELETE", `/orgs/${account.orgId}?give_up_balance=true`);
   expect(closed.status).toBe(200);
@@ -152,10 +153,11 @@ it("an automatic top-up that was not delivered before a suspension never charges
   const auto_top_up = { below_dollars: 20, amount_dollars: 15, most_per_month_dollars: 30 };
   const settings = `/v1/orgs/${account.orgId}/settings`;
   await send(settings, { method: "PATCH", key: account.key, body: { auto_top_up } });
+  const wallet = env.WALLET.getByName(account.orgId);
+  await wallet.poke();
   await vi.waitFor(() => expect(topUp).toHaveBeenCalled(), LONG);
   await admin("PATCH", `/orgs/${account.orgId}`, { status: "suspended" });
   topUp.mockClear();
-  const wallet = env.WALLET.getByName(account.orgId);
   expect(await wallet.poke()).toMatchObject({ ok: true });
   expect(await wallet.payments()).toMatchObject({ value: { topUp: { purchaseId: null } } });
   expect(topUp).not.toHaveBeenCalled();
