@@ -9,6 +9,7 @@ import {
 } from "../../src/shared/in-flight.ts";
 import type { InFlightLimits, OverloadReason, RequestSlot } from "../../src/shared/in-flight.ts";
 import type { TimerFunction } from "../../src/shared/timers.ts";
+import { effortFor } from "../effort.ts";
 
 const MIB = 1024 * 1024;
 const LIMITS: InFlightLimits = {
@@ -263,7 +264,7 @@ describe("a limiter of requests that arrive in any order", () => {
         introduce(room, "after", "of after");
         expect(takeAll(room, "after")).toHaveLength(5);
       }),
-      { numRuns: 2000 },
+      { numRuns: effortFor(500, 20_000) },
     );
   });
 });

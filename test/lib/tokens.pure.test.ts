@@ -78,7 +78,7 @@ const WORDS =
     " ",
   );
 /** Tokenizers need quadratic time for a long run. */
-const LENGTH = effortFor(100, 400);
+const LENGTH = effortFor(60, 400);
 /** Returns a run of one character, or of several of its kind. */
 const run = (characters: string) => {
   const one = fc.constantFrom(...Array.from(characters));
@@ -116,10 +116,10 @@ it("estimateTokens returns more than a third of a real tokenizer's count for any
 });
 
 it("estimateTokens returns more than a quarter of a real tokenizer's count for characters of any script", () => {
-  const noise = fc.string({ unit: "binary", maxLength: 200 }).map((text) => text.toWellFormed());
+  const noise = fc.string({ unit: "binary", maxLength: LENGTH }).map((text) => text.toWellFormed());
   const script = fc.integer({ min: 1, max: 0x1fff }).map((block) => block * 16);
   const letters = fc
-    .tuple(script, fc.array(fc.integer({ min: 0, max: 15 }), { maxLength: 200 }))
+    .tuple(script, fc.array(fc.integer({ min: 0, max: 15 }), { maxLength: LENGTH }))
     .map(([from, picks]) =>
       String.fromCodePoint(...picks.map((pick) => from + pick)).toWellFormed(),
     );

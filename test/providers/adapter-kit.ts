@@ -113,8 +113,8 @@ export function splitBytes(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 
-/** A stream is split at every n-th byte. A long run splits it at every byte. */
-const EVERY = effortFor(5, 1);
+/** A stream is split at every n-th byte. A long run, also in CI, splits it at every byte. */
+const EVERY = effortFor(29, 1);
 
 /**
  * Checks that a stream results in the same events if split in two at every `EVERY`th byte, and byte

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { BufferedBody, PacedBodyReader } from "../../src/models/core/paced-reader.ts";
 import type { ByteSource } from "../../src/models/core/paced-reader.ts";
+import { effortFor } from "../effort.ts";
 
 const PACE_MS = 16;
 
@@ -311,7 +312,7 @@ it("a paced stream delivers everything in order and on time if the runtime buffe
       await vi.advanceTimersByTimeAsync(0);
       expect(heard.at(-1)?.text).toBeNull();
     }),
-    { numRuns: 60 },
+    { numRuns: effortFor(20, 1000) },
   );
 });
 
@@ -350,6 +351,6 @@ it("a paced stream delivers everything in order and on time, and nothing early",
       await vi.advanceTimersByTimeAsync(0);
       expect(heard.at(-1)?.text).toBeNull();
     }),
-    { numRuns: 60 },
+    { numRuns: effortFor(20, 1000) },
   );
 });
