@@ -105,11 +105,14 @@ describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, c
       expect(expected).toContain('"end":"end"');
       const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
       const finished = finishedAt(frames, reader);
+      const reads = (at: number, noise: readonly string[]): void => {
+        const noisy = frames.toSpliced(at, 0, ...noise).join("");
+        expect(readText(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
+      };
+      for (const noise of NOISE) reads(1, [noise]);
       for (let at = 0; at <= frames.length; at++) {
-        for (const noise of at < finished ? NOISE : [...NOISE, ...AFTER]) {
-          const noisy = frames.toSpliced(at, 0, noise).join("");
-          expect(readText(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
-        }
+        reads(at, NOISE);
+        for (const noise of at < finished ? [] : AFTER) reads(at, [noise]);
       }
       expect(readText(body + DONE + DONE), "with two more markers").toBe(expected);
       const lines = body.replaceAll("\r\n", "\n");
