@@ -150,11 +150,27 @@ export function messageOf(events: readonly StreamEvent[]) {
   };
 }
 
+/** Returns the message of a JSON response in the format of `messageOf`. */
+export function wholeMessageOf(answer: ProviderResult) {
+  if (answer.kind !== "json") throw new Error(`no answer: ${JSON.stringify(answer)}`);
+  const [choice] = answer.body["choices"] as [{ message: Delta; finish_reason: string }];
+  const { message } = choice;
+  return {
+    content: message.content ?? "",
+    reasoning: message.reasoning_content ?? "",
+    refusal: message.refusal ?? "",
+    details: message.reasoning_details ?? [],
+    tools: toolsOf((message.tool_calls ?? []).map((call, index) => Object.assign(call, { index }))),
+    finish: choice.finish_reason,
+    usage: { kind: "usage", usage: answer.usage } as const,
+  };
+}
+
 type Choice = { readonly delta: Delta; readonly finish_reason: string | null };
 type Delta = {
   readonly content?: string | null;
   readonly reasoning_content?: string;
-  readonly refusal?: string;
+  readonly refusal?: string | null;
   readonly reasoning_details?: readonly JsonObject[];
   readonly tool_calls?: readonly ToolCallDelta[];
 };

@@ -1,7 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import {
   jsonReply,
-  BEDROCK_CHAT,
   BEDROCK_FAILURES,
   endFrames,
   eventFrame,
@@ -10,8 +9,7 @@ import {
   textFrames,
 } from "../fixtures/bedrock-replies.ts";
 import { encodeFrame, zeroFrame } from "../fixtures/event-stream.ts";
-import type { RawScenario } from "../fixtures/reply-scenarios.ts";
-import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
+import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
 
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
@@ -19,77 +17,6 @@ const CALL = {
   upstreamId: CLAUDE,
   body: { response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
 };
-const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
-const weather = (city: string, id: number) => ({
-  id: `tooluse_${id}_K1lsjyEkuj5bbg5tAkGAhO`,
-  name: "get_weather",
-  arguments: { city },
-});
-
-const THOUGHT = {
-  type: "anthropic.thinking",
-  thinking: "Let me think.",
-  signature: "EvYBCkgICxABGAIqQA9E9VC377UnbjdfXCw4RwQaaIXsqocZKzI3WwWtXT==",
-};
-const TIME = { id: "tooluse_2_K1lsjyEkuj5bbg5tAkGAhO", name: "get_time", arguments: {} };
-
-const EXPECTED = {
-  text: { content: "Hello, 世界!", finish: "stop" },
-  tool: { content: "Let me look.", tools: [weather("Paris", 1)], finish: "tool_calls" },
-  tools: {
-    content: "",
-    tools: [weather("Paris", 0), weather("Rome", 1), TIME],
-    finish: "tool_calls",
-  },
-  schema: { content: '{"city":"Paris","days":3}', finish: "stop" },
-  reasoning: { content: "42", reasoning: "Let me think.", details: [THOUGHT], finish: "stop" },
-  length: { content: "Hel", finish: "length" },
-  refusal: { content: "", finish: "content_filter" },
-};
-const EMPTY = { reasoning: "", details: [], tools: [] };
-const scenarios = Object.entries(BEDROCK_CHAT) as [keyof typeof EXPECTED, RawScenario][];
-
-describe.each(scenarios)("the recorded Bedrock response %s", (name, { json, stream }) => {
-  it("becomes the expected message as a stream", async () => {
-    const events = await eventsOf(BEDROCK, CALL, stream);
-    const { usage, tools, refusal: _, ...message } = messageOf(events);
-    const read = tools.map(({ id, name: called, arguments: given }) => {
-      return { id, name: called, arguments: JSON.parse(given) as unknown };
-    });
-    expect({ ...message, tools: read }).toEqual({ ...EMPTY, ...EXPECTED[name] });
-    expect(usage).toEqual({ kind: "usage", usage: USAGE });
-    expect(events.at(-1)).toEqual({ kind: "end" });
-  });
-
-  it("becomes the expected message as JSON", async () => {
-    const { answer } = await answerTo(BEDROCK, CALL, json);
-    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-    const [choice] = answer.body["choices"] as [{ message: Whole; finish_reason: string }];
-    const {
-      content,
-      reasoning_content: reasoning = "",
-      reasoning_details: details = [],
-    } = choice.message;
-    const tools = (choice.message.tool_calls ?? []).map(({ id, function: called }) => {
-      return { id, name: called.name, arguments: JSON.parse(called.arguments) as unknown };
-    });
-    const message = { content: content ?? "", reasoning, details, tools };
-    expect({ ...message, finish: choice.finish_reason }).toEqual({ ...EMPTY, ...EXPECTED[name] });
-    expect(answer.usage).toEqual(USAGE);
-  });
-
-  it("becomes the same events however the stream is split", async () => {
-    await expect(expectSameHoweverCut(BEDROCK, CALL, stream)).resolves.toBeUndefined();
-  });
-});
-
-type Whole = {
-  readonly content: string | null;
-  readonly reasoning_content?: string;
-  readonly reasoning_details?: unknown[];
-  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
-};
-
 const PLAIN = { upstreamId: CLAUDE };
 const kinds = async (frames: readonly Uint8Array[]) =>
   (await eventsOf(BEDROCK, PLAIN, streamReply(frames))).map((event) =>

@@ -23,58 +23,14 @@ import { answerTo, callOf, eventsOf, messageOf, mockNetwork } from "./adapter-ki
 
 const provider = createCohereProvider("https://api.cohere.com/v2", "key");
 
-const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };
-
-const ROME = { name: "get_weather", arguments: '{"city":"Rome"}' };
-
-const TIME = { name: "get_time", arguments: "{}" };
-
-const SAID = {
-  text: { content: "Hello, 世界!", tools: [], finish: "stop" },
-  tool: { content: "Let me look.", tools: [PARIS], finish: "tool_calls" },
-  tools: { content: "", tools: [PARIS, ROME, TIME], finish: "tool_calls" },
-  schema: { content: '{"city":"Paris","days":3}', tools: [], finish: "stop" },
-  reasoning: { content: "42", reasoning: "Let me think.", tools: [], finish: "stop" },
-  length: { content: "Hel", tools: [], finish: "length" },
-};
-
-const USED = { input: 12, cacheRead: 0, cacheWrite: 0, output: 3, reasoning: 0 };
-
-for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
-  const scenario = COHERE_CHAT[name];
-  const used = name === "length" ? { ...USED, output: 256 } : USED;
-
-  it(`the Cohere adapter returns the same message as JSON and as a stream, with the billed units: ${name}`, async () => {
-    const { answer } = await answerTo(provider, {}, scenario.json);
-    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-    const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
-    const tools = choice?.message.tool_calls ?? [];
-    expect({
-      content: choice?.message.content ?? "",
-      ...("reasoning" in SAID[name] && { reasoning: choice?.message.reasoning_content }),
-      tools: tools.map((call) => call.function),
-      finish: choice?.finish_reason,
-    }).toEqual(SAID[name]);
-    expect(answer.usage).toEqual(used);
-    const events = await eventsOf(provider, {}, scenario.stream);
-    const streamed = messageOf(events);
-    expect(streamed).toMatchObject({ ...SAID[name], usage: { kind: "usage", usage: used } });
-    expect(streamed.tools.map((call) => call.id)).toEqual(tools.map((call) => call.id));
-    expect(events.at(-1)).toEqual({ kind: "end" });
-  });
-}
-
-type Message = {
-  readonly content: string | null;
-  readonly reasoning_content?: string;
-  readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
-};
-
 it("the Cohere adapter reads tool calls from an array or an object, and treats null arguments as no arguments", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
   const events = await eventsOf(provider, {}, streamReply(START, start, endEvent("TOOL_CALL")));
-  expect(messageOf(events)).toMatchObject({ tools: [{ id: "a", ...TIME }], finish: "tool_calls" });
+  expect(messageOf(events)).toMatchObject({
+    tools: [{ id: "a", name: "get_time", arguments: "{}" }],
+    finish: "tool_calls",
+  });
 });
 
 it("the Cohere adapter returns no usage without billed units, and ignores `tokens`", async () => {

@@ -1,21 +1,25 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import {
   candidateResponse,
   errorBody,
-  GOOGLE_CHAT,
   GOOGLE_FAILURES,
   googleEvent,
   jsonReply,
-  SIGNATURE,
   streamReply,
   UNAVAILABLE,
   usageMetadata,
 } from "../fixtures/google-replies.ts";
 import { CANARY } from "../fixtures/reply-scenarios.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
-import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
+import {
+  answerTo,
+  eventsOf,
+  expectSameHoweverCut,
+  messageOf,
+  wholeMessageOf,
+} from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
 const call = { upstreamId: MODEL };
@@ -23,103 +27,6 @@ const call = { upstreamId: MODEL };
 const events = (reply: RawReply) => eventsOf(GEMINI, call, reply);
 
 const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
-
-/** Returns the message of a JSON response in the format of `messageOf`. */
-async function wholeMessage(reply: RawReply) {
-  const { answer } = await answerTo(GEMINI, call, reply);
-  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-  const [choice] = answer.body["choices"] as [
-    {
-      readonly message: {
-        readonly content: string | null;
-        readonly reasoning_content?: string;
-        readonly tool_calls?: readonly {
-          readonly function: object;
-          readonly extra_content?: object;
-        }[];
-      };
-      readonly finish_reason: string;
-    },
-  ];
-  const { content, reasoning_content: reasoning = "", tool_calls: tools = [] } = choice.message;
-  return {
-    content: content ?? "",
-    reasoning,
-    tools: tools.map((tool) => Object.assign(tool.function, { more: tool.extra_content })),
-    finish: choice.finish_reason,
-    usage: answer.usage,
-  };
-}
-
-async function streamedMessage(reply: RawReply) {
-  const list = await events(reply);
-  expect(list.at(-1)).toEqual({ kind: "end" });
-  const { content, reasoning, tools, finish, usage } = messageOf(list);
-  return {
-    content,
-    reasoning,
-    tools: tools.map((tool) => ({
-      name: tool.name,
-      arguments: tool.arguments,
-      more: tool.more["extra_content"],
-    })),
-    finish,
-    usage: usage?.kind === "usage" && usage.partial !== true ? usage.usage : null,
-  };
-}
-
-const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
-
-const tool = (name: string, args: object, signature?: string) => ({
-  name,
-  arguments: JSON.stringify(args),
-  more: signature && { google: { thought_signature: signature } },
-});
-
-const EXPECTED = {
-  text: { content: "Hello, 世界!", finish: "stop" },
-  tool: {
-    content: "Let me look.",
-    tools: [tool("get_weather", { city: "Paris" }, SIGNATURE)],
-    finish: "tool_calls",
-  },
-  tools: {
-    tools: [
-      tool("get_weather", { city: "Paris" }, SIGNATURE),
-      tool("get_weather", { city: "Rome" }),
-      tool("get_time", {}),
-    ],
-    finish: "tool_calls",
-  },
-  schema: { content: '{"city":"Paris","days":3}', finish: "stop" },
-  reasoning: {
-    content: "42",
-    reasoning: "Let me think.",
-    finish: "stop",
-    usage: { ...USED, reasoning: 2 },
-  },
-  length: { content: "Hel", finish: "length" },
-  refusal: {
-    finish: "content_filter",
-    usage: { ...USED, input: 9, cacheRead: 0, output: 0 },
-  },
-};
-
-describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
-  "the recorded Gemini response %s",
-  (name) => {
-    it("becomes the expected message as a stream and as JSON", async () => {
-      const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
-      expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
-      expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
-    });
-
-    it("becomes the same events however the stream is split", async () => {
-      const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
-      await expect(compared).resolves.toBeUndefined();
-    });
-  },
-);
 
 it("the Google adapter reports usage as partial until the end, and then the last chunk's usage", async () => {
   const list = await events(
@@ -181,7 +88,8 @@ it.each([
   ["constructor", "length"],
 ])("the Google adapter maps finishReason %s to %s", async (theirs, ours) => {
   const reply = candidateResponse([{ text: "x" }], null, { finish: theirs });
-  expect((await wholeMessage(jsonReply(reply))).finish).toBe(ours);
+  const { answer } = await answerTo(GEMINI, call, jsonReply(reply));
+  expect(wholeMessageOf(answer).finish).toBe(ours);
   expect(messageOf(await events(streamReply([reply]))).finish).toBe(ours);
 });
 

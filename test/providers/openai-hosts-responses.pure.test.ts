@@ -1,11 +1,17 @@
 import { expect, it } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
-import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
 import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
 import type { HostReplies } from "../fixtures/hosts-replies.ts";
 import type { ChatScenarios } from "../fixtures/reply-scenarios.ts";
-import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
+import {
+  answerTo,
+  eventsOf,
+  expectSameHoweverCut,
+  messageOf,
+  wholeMessageOf,
+} from "./adapter-kit.ts";
 
 type Scenario = keyof ChatScenarios;
 const SCENARIOS: readonly Scenario[] = [
@@ -56,21 +62,6 @@ function usageOf({ dialect }: HostReplies, name: Scenario) {
   return { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning };
 }
 
-/** Returns a JSON response in the format of `messageOf`. */
-function jsonMessage(body: JsonObject) {
-  const [choice] = body["choices"] as [{ message: JsonObject; finish_reason: string }];
-  const { message, finish_reason: finish } = choice;
-  const calls = (message["tool_calls"] ?? []) as { id: string; function: JsonObject }[];
-  return {
-    content: message["content"] ?? "",
-    reasoning: message["reasoning_content"] ?? "",
-    tools: calls.map(({ id, function: called }) => {
-      return { id, name: called["name"], arguments: called["arguments"], more: {} };
-    }),
-    finish,
-  };
-}
-
 it.each(CASES)(
   "the OpenAI-compatible adapter returns the same message from a stream and from JSON: $profile, $name",
   async ({ replies, name }) => {
@@ -79,8 +70,7 @@ it.each(CASES)(
     expect(messageOf(events)).toMatchObject(want);
     expect(events.at(-1)).toEqual({ kind: "end" });
     const { answer } = await answerTo(providerOf(replies), {}, replies.chat[name].json);
-    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-    expect(jsonMessage(answer.body)).toMatchObject(want);
+    expect(wholeMessageOf(answer)).toMatchObject(want);
   },
 );
 

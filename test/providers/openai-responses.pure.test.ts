@@ -19,7 +19,13 @@ import {
   usageOf,
 } from "../fixtures/responses-replies.ts";
 import { CANARY } from "../fixtures/reply-scenarios.ts";
-import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
+import {
+  answerTo,
+  eventsOf,
+  expectSameHoweverCut,
+  messageOf,
+  wholeMessageOf,
+} from "./adapter-kit.ts";
 
 const OPENAI = createOpenAiCompatibleProvider({
   id: "openai",
@@ -202,20 +208,7 @@ describe("a chat response from OpenAI's /responses", () => {
     async (_, { json: whole, stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, call61(), streamed);
       const { answer } = await answerTo(OPENAI, call61(), whole);
-      if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-      const [choice] = answer.body["choices"] as [{ message: JsonObject; finish_reason: string }];
-      const said = messageOf(await eventsOf(OPENAI, call61(), streamed));
-      expect(said).toMatchObject({
-        content: choice.message["content"] ?? "",
-        reasoning: choice.message["reasoning_content"] ?? "",
-        details: choice.message["reasoning_details"] ?? [],
-        finish: choice.finish_reason,
-        usage: { usage: answer.usage },
-      });
-      const calls = (choice.message["tool_calls"] ?? []) as { id: string; function: JsonObject }[];
-      expect(said.tools.map(({ id, name, arguments: given }) => [id, name, given])).toEqual(
-        calls.map(({ id, function: f }) => [id, f["name"], f["arguments"]]),
-      );
+      expect(messageOf(await eventsOf(OPENAI, call61(), streamed))).toEqual(wholeMessageOf(answer));
     },
   );
 

@@ -9,73 +9,18 @@ import {
   ROLE,
   streamReply,
   usageEvent,
-  WORKERS_AI_CHAT,
   WORKERS_AI_OPENAI_CHAT,
 } from "../fixtures/workers-ai-replies.ts";
-import type { ChatScenarios, RawScenario } from "../fixtures/reply-scenarios.ts";
-import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
+import { answerTo, eventsOf, messageOf, wholeMessageOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-const FORMS: Readonly<Record<string, ChatScenarios>> = {
-  "Workers AI's own form": WORKERS_AI_CHAT,
-  "OpenAI's form": WORKERS_AI_OPENAI_CHAT,
-};
 
 const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };
 
 const ROME = { name: "get_weather", arguments: '{"city":"Rome"}' };
 
-const TIME = { name: "get_time", arguments: "{}" };
-
-const SAID: { readonly [K in keyof ChatScenarios]: object } = {
-  text: { content: "Hello, 世界!", tools: [], finish: "stop" },
-  tool: { content: "Let me look.", tools: [PARIS], finish: "tool_calls" },
-  tools: { content: "", tools: [PARIS, ROME, TIME], finish: "tool_calls" },
-  schema: { content: '{"city":"Paris","days":3}', tools: [], finish: "stop" },
-  reasoning: { content: "42", reasoning: "Let me think.", tools: [], finish: "stop" },
-  length: { content: "Hel", tools: [], finish: "length" },
-  refusal: { content: "", tools: [], finish: "content_filter" },
-};
-
-const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
-
-/** Returns the message of a JSON response in the format of `messageOf` for streams. */
-async function jsonMessage({ json: reply }: RawScenario) {
-  const { answer } = await answerTo(provider, {}, reply);
-  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
-  const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
-  const message: Message = choice?.message ?? {};
-  return {
-    content: message.content ?? "",
-    reasoning: message.reasoning_content ?? "",
-    tools: (message.tool_calls ?? []).map((call) => call.function),
-    finish: choice?.finish_reason,
-    usage: answer.usage,
-  };
-}
-
-type Message = {
-  readonly content?: string | null;
-  readonly reasoning_content?: string;
-  readonly tool_calls?: readonly { readonly function: object }[];
-};
-
-for (const [form, scenarios] of Object.entries(FORMS)) {
-  const outcomes = Object.entries(scenarios) as [keyof ChatScenarios, RawScenario][];
-  for (const [name, scenario] of outcomes) {
-    // Its own format lacks some scenarios, which only OpenAI's format has.
-    if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`the Workers AI adapter returns the same message and usage in JSON and in streams: ${form}, ${name}`, async () => {
-      const used = name === "length" ? { ...USED, output: 256 } : USED;
-      expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
-      const events = await eventsOf(provider, {}, scenario.stream);
-      expect(messageOf(events)).toMatchObject({
-        ...SAID[name],
-        usage: { kind: "usage", usage: used },
-      });
-      expect(events.at(-1)).toEqual({ kind: "end" });
-    });
-  }
+async function jsonMessage(reply: RawReply) {
+  return wholeMessageOf((await answerTo(provider, {}, reply)).answer);
 }
 
 const inBothForms = (text: string) =>
@@ -87,8 +32,7 @@ it("the Workers AI adapter returns an event only once if it contains both format
 });
 
 const contentOf = async (response: string) =>
-  (await jsonMessage({ json: jsonReply(`{"response":${response}}`), stream: cutStreamReply() }))
-    .content;
+  (await jsonMessage(jsonReply(`{"response":${response}}`))).content;
 
 it("the Workers AI adapter accepts a number or null as text in JSON mode", async () => {
   expect(await contentOf("42")).toBe("42");
@@ -99,8 +43,8 @@ it("the Workers AI adapter accepts a number or null as text in JSON mode", async
 it("the Workers AI adapter reports a tool call as truncated if the output cap cut it off", async () => {
   const cutCall = { id: "a", function: { name: "get_weather", arguments: '{"city":"Pa' } };
   const choice = { index: 0, message: { tool_calls: [cutCall] }, finish_reason: "length" };
-  const json = jsonReply(JSON.stringify({ choices: [choice] }));
-  expect(await jsonMessage({ json, stream: cutStreamReply() })).toMatchObject({
+  const reply = jsonReply(JSON.stringify({ choices: [choice] }));
+  expect(await jsonMessage(reply)).toMatchObject({
     tools: [cutCall.function],
     finish: "length",
   });
@@ -120,8 +64,9 @@ it("the Workers AI adapter separates complete tool calls that have no index", as
 
 it("the Workers AI adapter converts a JSON response that arrives instead of a stream to a one-chunk stream", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
-    const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
-    expect(messageOf(events)).toMatchObject(SAID[name]);
+    const { json } = WORKERS_AI_OPENAI_CHAT[name];
+    const events = await eventsOf(provider, {}, json);
+    expect(messageOf(events)).toEqual(await jsonMessage(json));
     expect(events.slice(-2)).toMatchObject([{ kind: "usage" }, { kind: "end" }]);
     expect(events[0]).toMatchObject({ chunk: { choices: [{ delta: { role: "assistant" } }] } });
   }
