@@ -8,7 +8,6 @@ import { targetOf } from "./admin/target.ts";
 import { MERGED_FILE, SHARED_FILE } from "./deploy/files.ts";
 import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
-import { cloudflareReader } from "./deploy/zone-findings.ts";
 import { programOf, runProgram } from "./program.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
@@ -28,7 +27,9 @@ type Options = {
 await runProgram(async (given) => {
   const options = program().parse(given, { from: "user" }).opts<Options>();
   const running = options.live === undefined ? null : targetOf({ url: options.live }, process.env);
-  const { check } = await import("./deploy/check.ts"); // loads wrangler, which takes a second
+  // These load wrangler, which takes a second.
+  const { check } = await import("./deploy/check.ts");
+  const { cloudflareReader } = await import("./deploy/zone-findings.ts");
   const file = path.resolve(options.config);
   const { environmentsIn } = await import("./deploy/settings.ts");
   const names = environmentsIn(file);
