@@ -1,26 +1,25 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Counts } from "../../scripts/workers/counts.ts";
 import { Account } from "./support/account.ts";
-import { startTwoRegions } from "./support/two-regions.ts";
+import { startPersistentRegion } from "./support/two-regions.ts";
+import type { PersistentRegion } from "./support/two-regions.ts";
 
 const AT_ONCE = 64;
 const ROUNDS = 5;
 const ECHO = { model: "sandbox/echo", messages: [{ role: "user", content: "one of many" }] };
 
-let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+let kept: PersistentRegion;
 beforeAll(async () => {
-  regions = await startTwoRegions({ entry: "scripts/workers/counting.ts" });
+  kept = await startPersistentRegion({}, { entry: "scripts/workers/counting.ts" });
 });
-afterAll(async () => {
-  await regions.stop();
-});
+afterAll(() => kept.stop());
 
 async function countsOfEu(): Promise<Counts> {
-  return (await (await fetch(`${regions.eu.url}__counts`)).json()) as Counts;
+  return (await (await fetch(`${kept.region().url}__counts`)).json()) as Counts;
 }
 
 it("64 concurrent requests need at most 32 grouped wallet calls, and are charged exactly", async () => {
-  const account = await Account.open(() => regions.eu, { credits: 1_000_000, rpmLimit: 1000 });
+  const account = await Account.open(kept.region, { credits: 1_000_000, rpmLimit: 1000 });
   const [first] = [await account.chat(ECHO)];
   expect(first.status).toBe(200);
   const paid = 1_000_000 - (await account.balance());

@@ -9,7 +9,8 @@ import { nativeMockScript } from "../fixtures/native-mock.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockProvider } from "../fixtures/openai-mock.ts";
 import { disconnectAtEveryByte } from "./support/every-byte.ts";
-import { startTwoRegions } from "./support/two-regions.ts";
+import { startPersistentRegion } from "./support/two-regions.ts";
+import type { PersistentRegion } from "./support/two-regions.ts";
 import { recordMeasured } from "../measured.ts";
 import { effortFor } from "../effort.ts";
 
@@ -17,16 +18,14 @@ import { effortFor } from "../effort.ts";
 const EVERY = effortFor(19, 1);
 
 let upstream: MockProvider;
-let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+let kept: PersistentRegion;
 beforeAll(async () => {
   upstream = await startMockProvider();
   upstream.script(nativeMockScript);
   // Long enough for every response to end on a slow machine.
-  regions = await startTwoRegions({
-    bindings: { ...endpointBindings(upstream.url), DRAIN_S: "20" },
-  });
+  kept = await startPersistentRegion({ ...endpointBindings(upstream.url), DRAIN_S: "20" });
 });
-afterAll(() => Promise.all([regions.stop(), upstream.close()]));
+afterAll(() => Promise.all([kept.stop(), upstream.close()]));
 
 /** Each response has about 2 KB as a stream and as JSON. */
 const SHAPES = [
@@ -43,7 +42,7 @@ describe.each([...ENDPOINT_ROWS, ...NATIVE_ENDPOINT_ROWS])(
       it(`pays once for the generated output after a reset at any byte (step ${EVERY}, ${shape})`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
-        const points = await disconnectAtEveryByte(regions.eu, body, cuts);
+        const points = await disconnectAtEveryByte(kept.region(), body, cuts);
         recordMeasured({ points });
         expect(points).toBeGreaterThan(500 / EVERY);
       });

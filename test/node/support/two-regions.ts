@@ -145,11 +145,11 @@ async function startBoth(
 
 /**
  * Starts only the EU region, for tests that restart it on the same state. `direct` also opens a
- * socket without miniflare's entry Worker.
+ * socket without miniflare's entry Worker. `entry` wraps the gateway's own.
  */
 export async function startPersistentRegion(
   bindings: Vars = {},
-  more: { readonly direct?: boolean } = {},
+  more: { readonly direct?: boolean; readonly entry?: string | undefined } = {},
 ): Promise<PersistentRegion> {
   const ports = await freePorts();
   const place = { ...more, port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };

@@ -8,7 +8,7 @@ import { generations, resolved } from "./money.ts";
 import { makeOrganization } from "./organization.ts";
 import { openRaw } from "./raw-request.ts";
 import type { RawConnection } from "./raw-request.ts";
-import { ADMIN_TOKEN, startTwoRegions } from "./two-regions.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 export const CREDITS = 1_000_000_000;
@@ -67,7 +67,7 @@ export async function waitUntilRead(request: MockRequest): Promise<void> {
 const ROUTES_WORKER = path.join(import.meta.dirname, "../../fixtures/routes-worker.ts");
 const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
 
-/** Starts both regions with a scripted provider that uses OpenAI's format on loopback. */
+/** Starts the EU region with a scripted provider that uses OpenAI's format on loopback. */
 export async function startUpstreamFixture(options: UpstreamOptions): Promise<UpstreamFixture> {
   const mock = await startMockProvider();
   const inFlight = new Set<ServerResponse>();
@@ -77,20 +77,16 @@ export async function startUpstreamFixture(options: UpstreamOptions): Promise<Up
     response.on("close", () => inFlight.delete(response));
     return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
   });
-  const regions = await startTwoRegions({
-    ...(options.entry !== undefined && { entry: options.entry }),
-    ...(options.changes !== undefined && { entry: ROUTES_WORKER }),
-    bindings: {
-      UPSTREAM_KEY: UPSTREAM_SECRET,
-      PROVIDERS: JSON.stringify(providersOf(mock, options)),
-      MODELS: JSON.stringify(
-        Object.entries(options.models).map((model) => modelOf(model, options)),
-      ),
-      ROUTES: JSON.stringify(options.changes ?? {}),
-      ...options.bindings,
-    },
-  });
-  const { eu } = regions;
+  const bindings = {
+    UPSTREAM_KEY: UPSTREAM_SECRET,
+    PROVIDERS: JSON.stringify(providersOf(mock, options)),
+    MODELS: JSON.stringify(Object.entries(options.models).map((model) => modelOf(model, options))),
+    ROUTES: JSON.stringify(options.changes ?? {}),
+    ...options.bindings,
+  };
+  const entry = options.changes === undefined ? options.entry : ROUTES_WORKER;
+  const kept = await startPersistentRegion(bindings, { entry });
+  const eu = kept.region();
   const url = `${eu.baseUrl}/chat/completions`;
   return {
     eu,
@@ -127,7 +123,7 @@ export async function startUpstreamFixture(options: UpstreamOptions): Promise<Up
       if (!answer.ok) throw new Error("the world has no changes, so its time does not move");
     },
     stop: async () => {
-      await regions.stop();
+      await kept.stop();
       await mock.close();
     },
   };
