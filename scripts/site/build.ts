@@ -285,11 +285,9 @@ function onThisPage(headings: readonly Heading[]): string {
 /** Returns a page's search entries, one for each section, without code marks. */
 export function entriesOf(page: Page): Entry[] {
   const title = titleOf(page);
-  const { headings } = renderMarkdown(page.markdown, () => null);
-  const parts = page.markdown
-    .replaceAll(/^```[^]*?^```$/gm, "")
-    .split(/^#{1,6} .+$/m)
-    .slice(1);
+  const prose = page.markdown.replaceAll(/^```[^]*?^```$/gm, "");
+  const { headings } = renderMarkdown(prose, () => null);
+  const parts = prose.split(/^#{1,6} .+$/m).slice(1);
   return headings.map(({ title: heading, anchor }, i) => {
     const part = parts[i] ?? "";
     const keywords = [...part.matchAll(KEYWORDS)].map(([, words = ""]) => words).join(" ");
