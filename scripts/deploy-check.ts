@@ -24,7 +24,8 @@ type Options = {
   readonly json?: true;
 };
 
-await runProgram(async (given) => {
+/** Checks a region's configuration, and returns the exit code. */
+export async function main(given: readonly string[]): Promise<number> {
   const options = program().parse(given, { from: "user" }).opts<Options>();
   const running = options.live === undefined ? null : targetOf({ url: options.live }, process.env);
   // These load wrangler, which takes a second.
@@ -47,7 +48,7 @@ await runProgram(async (given) => {
   });
   process.stdout.write(`${options.json === true ? jsonOf(report) : wordsOf(report)}\n`);
   return isReady(report) ? 0 : NOT_READY;
-});
+}
 
 function program(): Command {
   return programOf(
@@ -86,3 +87,5 @@ function secretNames(text: string): SecretNames {
   if (names.every((name) => /^[A-Z][A-Z0-9_]*$/.test(name))) return new Set(names);
   throw new WrongUsage("--set takes names, such as KEY_SECRETS,ADMIN_TOKEN, never values.");
 }
+
+if (import.meta.main) await runProgram(main);

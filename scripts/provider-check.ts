@@ -24,10 +24,11 @@ type Options = {
   readonly json?: true;
 };
 
-await runProgram((given) => {
+/** Runs the checks, and returns the exit code. */
+export function main(given: readonly string[]): Promise<number> {
   const program = providerCheck().parse(given, { from: "user" });
   return checkProvider(program.args[0] ?? "", program.opts<Options>());
-});
+}
 
 async function checkProvider(provider: string, options: Options): Promise<number> {
   const subject = subjectOf(provider, options, process.env);
@@ -123,3 +124,5 @@ Examples:
   npm run -s provider-check -- bedrock --region eu --model anthropic/claude-sonnet-5`,
     );
 }
+
+if (import.meta.main) await runProgram(main);

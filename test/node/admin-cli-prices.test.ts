@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { Account } from "./support/account.ts";
 import { startOperator } from "./support/admin-cli.ts";
-import type { Operator, Ran } from "./support/admin-cli.ts";
+import type { Operator } from "./support/admin-cli.ts";
+import type { Ran } from "./support/in-process.ts";
 
 const DAY_MS = 86_400_000;
 const QUESTION = {

@@ -3,6 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockRequest, MockProvider } from "../fixtures/openai-mock.ts";
 import { CHUNK, USAGE } from "../fixtures/openai-replies.ts";
+import { main } from "../../scripts/provider-check.ts";
+import { endOf } from "../../scripts/program.ts";
+import { runInProcess } from "./support/in-process.ts";
 import { startProgram } from "./support/program.ts";
 
 const KEY = "sk-the-operators-own-key-0123456789";
@@ -15,15 +18,15 @@ beforeAll(async () => {
 afterEach(() => mock.script(null));
 afterAll(() => mock.close());
 
-async function check(given: readonly string[], variables: Record<string, string> = {}) {
-  const program = startProgram(["scripts/provider-check.ts", ...given], {
-    OPENAI_API_KEY: KEY,
-    OPENAI_BASE_URL: mock.url,
-    ...variables,
+const variables = () => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: mock.url });
+
+async function check(given: readonly string[], more: Record<string, string> = {}) {
+  const { code, out, err } = await runInProcess(() => endOf(given, main), {
+    ...variables(),
+    ...more,
   });
-  const code = await program.ended;
-  expect(program.output()).not.toContain(KEY);
-  return { code, said: program.output() };
+  expect(out + err).not.toContain(KEY);
+  return { code, said: out + err };
 }
 
 type Body = { readonly messages?: readonly { role: string }[]; readonly response_format?: object };
@@ -67,7 +70,10 @@ function reply(response: ServerResponse, status: number, body: object): true {
 
 it("provider-check passes every check of a provider that responds as its adapter expects", async () => {
   behaves();
-  const { code, said: output } = await check(["openai"]);
+  const program = startProgram(["scripts/provider-check.ts", "openai"], variables());
+  const code = await program.ended;
+  const output = program.output();
+  expect(output).not.toContain(KEY);
   expect(output).toContain("7 passed, 0 failed");
   for (const name of CHECKS.match(/no such model|wrong key|json schema|\w+/g) ?? []) {
     expect(output).toMatch(new RegExp(`^pass {2}${name}`, "m"));
@@ -100,7 +106,7 @@ it.each([
     return reply(response, 200, { ...CHUNK, choices, usage: USAGE, ...over });
   });
   const { code, said: output } = await check(["openai", "--json"]);
-  const { findings } = JSON.parse(output.slice(output.indexOf("{"))) as {
+  const { findings } = JSON.parse(output.slice(0, output.indexOf("\n"))) as {
     findings: { name: string; problem: string | null }[];
   };
   expect(findings.find((finding) => finding.name === name)?.problem).toContain(words);

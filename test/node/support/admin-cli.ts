@@ -3,15 +3,15 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { run } from "../../../scripts/admin/command-line.ts";
+import { runInProcess } from "./in-process.ts";
+import type { Ran } from "./in-process.ts";
 import { ADMIN_TOKEN, startPersistentRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 
-/** The result of the operator's CLI. */
-export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
 type RunOptions = {
   /** Overrides TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN, which are otherwise unset. */
   readonly variables?: Readonly<Record<string, string>>;
@@ -37,57 +37,17 @@ export async function runAdmin(
   return { code: child.exitCode, out, err };
 }
 
-let before: Promise<unknown> = Promise.resolve();
-
-/**
- * Runs the CLI in this process, for commands without input. Returns its output and exit code. Runs
- * are sequential, because they share stdout and stderr.
- */
-export function callAdmin(
+/** Runs the CLI in this process, for commands without input. Returns its output and exit code. */
+export async function callAdmin(
   given: readonly string[],
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   assert.ok(given[0] !== "settle", "settle reads stdin: it needs a process");
-  const called = before.then(() => captured(given, variables));
-  before = called.catch(() => {});
-  return called;
-}
-
-async function captured(
-  given: readonly string[],
-  variables: Readonly<Record<string, string>>,
-): Promise<Ran> {
-  const { env, exitCode } = process;
-  const said = { out: "", err: "" };
-  const spies = [
-    vi.spyOn(process.stdout, "write").mockImplementation((part) => {
-      said.out += String(part);
-      return true;
-    }),
-    vi.spyOn(process.stderr, "write").mockImplementation((part) => {
-      said.err += String(part);
-      return true;
-    }),
-  ];
-  const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = env;
-  process.env = { ...inherited, ...variables };
-  process.exitCode = undefined;
-  try {
-    const code = (await run(given)) ?? endsWith();
-    for (const words of [said.out, said.err]) {
-      assert.ok(!words.includes(ADMIN_TOKEN), "the token was said");
-    }
-    return { code, ...said };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-    process.env = env;
-    process.exitCode = exitCode;
+  const ran = await runInProcess(() => run(given), variables);
+  for (const said of [ran.out, ran.err]) {
+    assert.ok(!said.includes(ADMIN_TOKEN), "the token was said");
   }
-}
-
-/** Returns the current exit code. */
-function endsWith(): number {
-  return Number(process.exitCode ?? 0);
+  return ran;
 }
 
 /** An operator of one region with a valid token. Arguments of a command are separated by spaces. */

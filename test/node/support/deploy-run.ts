@@ -2,7 +2,9 @@ import { expect } from "vitest";
 import { check } from "../../../scripts/deploy/check.ts";
 import type { CheckOptions } from "../../../scripts/deploy/check.ts";
 import { jsonOf, wordsOf } from "../../../scripts/deploy/report.ts";
-import { startProgram } from "./program.ts";
+import { main } from "../../../scripts/deploy-check.ts";
+import { endOf } from "../../../scripts/program.ts";
+import { runInProcess } from "./in-process.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 
 /** A secret that tests put wherever it could leak. */
@@ -10,22 +12,16 @@ export const CANARY = "canary-of-a-secret-that-nobody-may-see";
 
 type Ran = { readonly code: number | null; readonly said: string };
 
-/** Runs the program until it exits. Fails if its output contains the secret. */
+/** Runs the program in this process. Fails if its output contains the secret. */
 export async function run(
   given: readonly string[],
   variables: Record<string, string> = {},
 ): Promise<Ran> {
-  const inherited = {
-    TURNPIKE_ADMIN_TOKEN: "",
-    TURNPIKE_URL: "",
+  const { code, out, err } = await runInProcess(() => endOf(given, main), {
     CLOUDFLARE_API_TOKEN: "",
-  };
-  const program = startProgram(["scripts/deploy-check.ts", ...given], {
-    ...inherited,
     ...variables,
   });
-  const code = await program.ended;
-  const said = program.output();
+  const said = out + err;
   for (const secret of [CANARY, ADMIN_TOKEN]) expect(said).not.toContain(secret);
   return { code, said };
 }
