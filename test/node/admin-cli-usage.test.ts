@@ -191,6 +191,35 @@ it("turnpike reconcile prints its progress, and continues from a cursor", async 
   ]);
 });
 
+it("turnpike ledger prints all rows of all pages with --all, and otherwise the command that continues", async () => {
+  const rows = Array.from({ length: 1005 }, (_, i) => ({ seq: i + 1, reference: `r${i}` }));
+  const { server, url } = await listening((request, response) => {
+    const query = new URL(request.url ?? "", "http://region").searchParams;
+    const [after, limit] = [Number(query.get("after_seq")), Number(query.get("limit"))];
+    const page = rows.slice(after, after + limit);
+    response.end(JSON.stringify({ rows: page, next_after_seq: page.at(-1)?.seq ?? after }));
+  });
+  const ledger = (...more: string[]) =>
+    callAdmin(["ledger", ORG, ...more], { ...URL_VARIABLES, TURNPIKE_URL: url });
+  const table = await ledger("--all");
+  const pages = await ledger("--all", "--json");
+  const part = await ledger("--after", "3", "--limit", "2");
+  server.close();
+  expect(table.err).toBe("1000 rows\n1005 rows\n");
+  const seqs = table.out.trimEnd().split("\n").slice(2);
+  expect(seqs.map((line) => Number.parseInt(line, 10))).toEqual(rows.map(({ seq }) => seq));
+  expect(
+    pages.out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown),
+  ).toEqual([
+    { rows: rows.slice(0, 1000), next_after_seq: 1000 },
+    { rows: rows.slice(1000), next_after_seq: 1005 },
+  ]);
+  expect(part.err).toBe("Continue with --after 5\n");
+});
+
 it("the admin CLI puts a slug into the URL without first listing organizations", async () => {
   const seen: string[] = [];
   const { server, url } = await listening((request, response) => {
