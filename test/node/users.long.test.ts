@@ -1,42 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startMockProvider } from "../fixtures/openai-mock.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account, sumOf } from "./support/account.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
-import { startTwoRegions } from "./support/two-regions.ts";
+import { startPersistentRegion } from "./support/two-regions.ts";
+import type { PersistentRegion } from "./support/two-regions.ts";
 
-let regions: Awaited<ReturnType<typeof startTwoRegions>>;
-let mock: Awaited<ReturnType<typeof startMockProvider>>;
-
+let kept: PersistentRegion;
 beforeAll(async () => {
-  mock = await startMockProvider();
-  regions = await startTwoRegions({
-    bindings: {
-      PROVIDERS: JSON.stringify([
-        { id: "local", base_url: mock.url, profile: "generic", regions: ["eu", "us"] },
-      ]),
-      MODELS: JSON.stringify([
-        {
-          id: "local/chat",
-          kind: "chat",
-          context: 128_000,
-          max_output: 16_384,
-          price: { input: 1_000_000, output: 2_000_000 },
-          routes: [{ provider: "local", upstream_id: "chat" }],
-        },
-      ]),
-    },
-  });
+  kept = await startPersistentRegion();
 });
-afterAll(async () => {
-  await regions.stop();
-  await mock.close();
-});
-beforeEach(() => {
-  mock.script(null);
-});
+afterAll(() => kept.stop());
 
 const CREDITS = 1_000_000;
-const open = (credits = CREDITS): Promise<Account> => Account.open(() => regions.eu, { credits });
+const open = (credits = CREDITS): Promise<Account> => Account.open(kept.region, { credits });
 
 /**
  * The minimum equals the maximum: the prompt is held at its upper bound, and caps below 64 tokens
@@ -60,7 +35,7 @@ async function manage(
   [method, path]: readonly [method: string, path: string],
   body?: object,
 ): Promise<{ readonly status: number; readonly json: EndUser }> {
-  const response = await fetch(`${regions.eu.baseUrl}${path}`, {
+  const response = await fetch(`${kept.region().baseUrl}${path}`, {
     method,
     headers: { authorization: `Bearer ${account.key}`, "content-type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -70,8 +45,6 @@ async function manage(
 
 /** Returns the field of a daily quota in micro-credits. */
 const limit = (amount: number): object => ({ daily_quota_dollars: amount / 1e6 });
-
-const patchUser = (account: Account, body: object) => manage(account, ["PATCH", "/users/u"], body);
 
 /** Returns an end user's spend of this month in micro-credits. */
 async function spendOf(account: Account, externalId = "u"): Promise<number> {
@@ -185,65 +158,5 @@ describe("the spend of 200 concurrent paid requests", () => {
     expect(await spendOf(account, "gone")).toBe(costOf(paid, "gone"));
     expect((await manage(account, ["DELETE", "/users/gone"])).status).toBe(200);
     expect((await account.published()).endUsers).toMatchObject([{ external_id: "stays" }]);
-  });
-});
-
-describe("an end user's quota", () => {
-  it("admits the next request if raised, and rejects the next request if lowered below the spend", async () => {
-    const account = await open();
-    const least = await leastOf(REQUEST);
-    const quota = (micros: number) => patchUser(account, limit(micros));
-    await manage(account, ["POST", "/users"], { external_id: "u", daily_quota_dollars: 0 });
-    const status = async (): Promise<number> => (await pay(account, "u")).status;
-    expect(await status()).toBe(429);
-    await quota(least - 1);
-    expect(await status()).toBe(429);
-    await quota(least);
-    expect(await status()).toBe(200);
-    const spent = await spendOf(account);
-    expect(await status()).toBe(429);
-    await quota(spent + least);
-    expect(await status()).toBe(200);
-    await quota(spent);
-    expect(await status()).toBe(429);
-    await patchUser(account, { daily_quota_dollars: null });
-    expect(await status()).toBe(200);
-    await patchUser(account, { monthly_quota_dollars: 0 });
-    expect(await status()).toBe(429);
-    expect(await spendOf(account)).toBe(CREDITS - (await account.balance()));
-  });
-});
-
-describe("an end user who is deleted while requests are running", () => {
-  it("pays for the running requests, and a new end user with the same ID inherits the spend", async () => {
-    const account = await open();
-    const gate = Promise.withResolvers<boolean>();
-    const reached = Promise.withResolvers<null>();
-    let waiting = 0;
-    mock.script(() => {
-      if (++waiting === 2) reached.resolve(null);
-      return gate.promise;
-    });
-    const made = await manage(account, ["POST", "/users"], { external_id: "u" });
-    const body = { ...REQUEST, model: "local/chat", user: "u" };
-    const inFlight = [account.chat(body), account.chat({ ...body, stream: true })];
-    await reached.promise;
-    expect((await account.standing()).open_holds).toBe(2);
-    const gone = await manage(account, ["DELETE", "/users/u"]);
-    expect(gone).toEqual({ status: 200, json: { external_id: "u", deleted: true } });
-    gate.resolve(false);
-    const [whole, stream] = await Promise.all(inFlight);
-    expect([whole?.status, stream?.status]).toEqual([200, 200]);
-    expect(await stream?.text()).toContain("data: [DONE]");
-    const { credits_micro } = await account.resolved();
-    expect(CREDITS - credits_micro).toBe(2 * Number(whole?.headers.get("x-cost-micro")));
-    expect(credits_micro).toBeLessThan(CREDITS);
-    expect((await manage(account, ["GET", "/users/u"])).status).toBe(404);
-    expect((await account.published()).endUsers).toEqual([]);
-    const again = await manage(account, ["POST", "/users"], { external_id: "u" });
-    const spent = (CREDITS - credits_micro) / 1_000_000;
-    expect(again).toMatchObject({ status: 201, json: { monthly_spend_dollars: spent } });
-    expect(again.json.id).not.toBe(made.json.id);
-    expect(await account.differences()).toEqual([]);
   });
 });
