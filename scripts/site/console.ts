@@ -19,7 +19,7 @@ export const SCRIPT_BYTES_MAX = {
   page: 17.25 * KIB,
   /** Pages that only operators load. */
   operators: 24 * KIB,
-  all: 135.5 * KIB,
+  all: 135 * KIB,
 };
 /** Gzipped bytes of scripts. `pages` has the bytes that each page adds to the frame. */
 type ScriptSizes = {
