@@ -144,9 +144,9 @@ async function schemaCheck(provider: Provider, target: Target): Promise<string> 
 async function embeddingsCheck(provider: Provider, target: Target): Promise<string> {
   const input = ["the first text", "the second text"];
   const { body, usage } = json(await ask(provider, target, { input }, { kind: "embeddings" }));
-  const data = body["data"] as readonly { embedding: unknown }[];
+  const data = body["data"] as readonly unknown[];
   expect(data.length === input.length, `${input.length} vectors, not ${data.length}`);
-  const sizes = data.map(({ embedding }) => (Array.isArray(embedding) ? embedding.length : -1));
+  const sizes = data.map((vector) => (Array.isArray(vector) ? vector.length : -1));
   expect(
     sizes.every((size) => size > 0 && size === sizes[0]),
     `vectors of one size: ${sizes.join()}`,

@@ -108,11 +108,9 @@ function EndInvitation({ id, onClose }: Closing) {
   );
 }
 
-const APPROVE = "POST /admin/v1/orgs/{id}/domains/{domain}/approve";
-
 function Domains({ id }: OrganizationProps) {
   const may = useCanMakeCall();
-  const mayApprove = may(APPROVE);
+  const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
   const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
@@ -125,7 +123,13 @@ function Domains({ id }: OrganizationProps) {
           <Action
             tone="quiet"
             verb="Approve"
-            run={() => change(APPROVE, { path: { id, domain } }, TOUCHES)}
+            run={() =>
+              change(
+                "POST /admin/v1/orgs/{id}/domains/{domain}/approve",
+                { path: { id, domain } },
+                TOUCHES,
+              )
+            }
           />
         ),
     ),
