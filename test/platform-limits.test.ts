@@ -9,7 +9,7 @@ const MANY = Array.from({ length: 101 }, () => 1);
 const MANY_BOUND = `SELECT 1 IN (${MANY.map(() => "?").join(", ")})`;
 const LONG = `SELECT '${"x".repeat(100_000)}'`;
 /** A string of two million and one bytes, created in the statement. */
-const MADE = `SELECT hex(zeroblob(${SQLITE_BYTES_MAX / 2})) || 'x' AS made`;
+const GENERATED_SQL = `SELECT hex(zeroblob(${SQLITE_BYTES_MAX / 2})) || 'x' AS made`;
 
 const storage = env.WALLET.getByName("platform-limits");
 
@@ -25,7 +25,7 @@ test.each([
   ["a string of wide characters", "SELECT length(?)", [`${HALF}${"é".repeat(500_001)}`]],
   ["a blob over 2 MB", "SELECT length(?)", [new Uint8Array(SQLITE_BYTES_MAX + 1).buffer]],
   ["a row over 2 MB", "INSERT INTO platform_limits VALUES (?, ?)", [HALF, `${HALF}x`]],
-  ["a result over 2 MB", MADE, []],
+  ["a result over 2 MB", GENERATED_SQL, []],
   ["a statement over 100 KB", LONG, []],
 ])("a Durable Object rejects %s", async (_what, statement, values) => {
   const run = inStorage((sql) => sql.exec(statement, ...values).toArray());
@@ -62,10 +62,16 @@ test("D1 rejects the statements that a Durable Object rejects", async () => {
   expect(() => bound("INSERT INTO platform_limits VALUES (?, ?)", HALF, `${HALF}x`)).toThrow(
     "SQLITE_TOOBIG",
   );
-  const made = env.DB.prepare(MADE);
-  const runs = [made.all(), made.first(), made.first("made"), made.run(), made.raw()];
+  const statement = env.DB.prepare(GENERATED_SQL);
+  const runs = [
+    statement.all(),
+    statement.first(),
+    statement.first("made"),
+    statement.run(),
+    statement.raw(),
+  ];
   await Promise.all(runs.map((run) => expect(run).rejects.toThrow("SQLITE_TOOBIG")));
-  await expect(env.DB.batch([made])).rejects.toThrow("SQLITE_TOOBIG");
+  await expect(env.DB.batch([statement])).rejects.toThrow("SQLITE_TOOBIG");
   await expect(env.DB.prepare(LONG).all()).rejects.toThrow("SQLITE_TOOBIG");
   await expect(bound(MANY_BOUND, ...MANY).all()).rejects.toThrow("too many SQL variables");
   await env.DB.exec("DROP TABLE platform_limits");
@@ -73,7 +79,7 @@ test("D1 rejects the statements that a Durable Object rejects", async () => {
 
 test("a call to a Durable Object carries at most 32 MiB", async () => {
   const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
-    authorize(given: string): Promise<unknown>;
+    authorize(credential: string): Promise<unknown>;
   };
   const refused = await stub.authorize("x".repeat(32 * 1024 * 1024)).then(() => "taken", String);
   expect(refused).toContain("limited to 32MiB");

@@ -207,7 +207,7 @@ function wrongImports(source: Source): string[] {
   });
 }
 
-/** Returns the layer of a file: its folder (`models/core`), or the file itself beside the folders. */
+/** Returns the layer of a file: its folder (`models/core`), or the file itself next to the folders. */
 function rungOf(path: string): string {
   const [, room = path, folder = ""] = path.split("/");
   const inner = `${room}/${folder}`;

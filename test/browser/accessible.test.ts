@@ -34,8 +34,8 @@ beforeAll(async () => {
     await post("chat/completions", { model: "sandbox/echo", user, messages });
   }
   await post("chat/completions", { model: "nope/none", messages });
-  const made = await post("webhooks", { url: "https://hooks.example.com/turnpike" });
-  expect(made.status).toBe(201);
+  const created = await post("webhooks", { url: "https://hooks.example.com/turnpike" });
+  expect(created.status).toBe(201);
 });
 
 /** Sends a POST request as the organization's owner. */
@@ -129,8 +129,8 @@ it.each(["admin", "billing", "member"] as const)(
 );
 
 it("the console is accessible for a key with limits", async () => {
-  const made = await post("keys", { name: "Limited", budget_dollars: 1, budget_period: "day" });
-  const page = await logIn(browser, ((await made.json()) as { key: string }).key);
+  const created = await post("keys", { name: "Limited", budget_dollars: 1, budget_period: "day" });
+  const page = await logIn(browser, ((await created.json()) as { key: string }).key);
   await lookAtAll(page, SOME);
   expect(page.faults).toEqual([]);
 });

@@ -140,12 +140,12 @@ describe("the console while another region is unavailable", () => {
     await page.context().setOffline(true);
     await page.getByText(/Can't reach this region\. Next try in/).waitFor();
     expect(await page.getByRole("cell").count()).toBeGreaterThan(1);
-    let asked = 0;
-    page.on("request", () => asked++);
+    let requests = 0;
+    page.on("request", () => requests++);
     // A retry is announced while the notice is visible.
     await page.getByRole("button", { name: "Try now" }).click();
     await page.getByText(/Can't reach this region\. Next try in/).waitFor();
-    await expect.poll(() => asked).toBeGreaterThan(0);
+    await expect.poll(() => requests).toBeGreaterThan(0);
     await page.context().setOffline(false);
     await page.getByText(/Can't reach this region/).waitFor({ state: "detached" });
   });
@@ -186,7 +186,7 @@ describe("the console's session cookie", () => {
 
   it("gives no access to a page of another origin", async () => {
     const page = await login(empty.key);
-    const asked = (origin: string): Promise<number> =>
+    const createKeyFrom = (origin: string): Promise<number> =>
       page
         .context()
         .request.post("/console/api/v1/keys", {
@@ -194,9 +194,9 @@ describe("the console's session cookie", () => {
           data: { name: "Forged" },
         })
         .then((response) => response.status());
-    expect(await asked("https://evil.example")).toBe(403);
-    expect(await asked("null")).toBe(403);
-    expect(await asked(browser.origin)).toBe(201); // the cookie itself was valid
+    expect(await createKeyFrom("https://evil.example")).toBe(403);
+    expect(await createKeyFrom("null")).toBe(403);
+    expect(await createKeyFrom(browser.origin)).toBe(201); // the cookie itself was valid
   });
 });
 

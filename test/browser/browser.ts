@@ -135,8 +135,9 @@ export async function openPage(
     if (message.type() === "error") faults.push(`console: ${message.text()}`);
   });
   page.on("request", (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
-    if (protocol.startsWith("http") && asked !== origin) faults.push(`asked ${request.url()}`);
+    const { protocol, origin: requestOrigin } = new URL(request.url());
+    if (protocol.startsWith("http") && requestOrigin !== origin)
+      faults.push(`requested ${request.url()}`);
   });
   await page.goto(url);
   return { page, context, faults };

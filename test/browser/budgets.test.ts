@@ -28,7 +28,7 @@ function call(method: string, at: string, body?: object, key = owner.key): Promi
   });
 }
 
-async function ask(key = owner.key, fields: object = {}): Promise<Response> {
+async function sendRequest(key = owner.key, fields: object = {}): Promise<Response> {
   const messages = [{ role: "user", content: "Hello" }];
   return call("POST", "chat/completions", { model: "sandbox/echo", messages, ...fields }, key);
 }
@@ -58,7 +58,7 @@ describe("the console of an organization with budgets", () => {
     await page.getByText("Alert at 80%.").waitFor();
     expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 1000.5, alert_at: 0.8 }] });
     await page.getByLabel("Name", { exact: true }).fill("Typed meanwhile");
-    expect((await ask()).status).toBe(200);
+    expect((await sendRequest()).status).toBe(200);
     // The page refreshes automatically.
     await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor();
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed meanwhile");
@@ -81,7 +81,7 @@ describe("the console of an organization with budgets", () => {
   });
 
   it("shows a link to the budget next to each request that the budget rejected", async () => {
-    const rejected = await ask();
+    const rejected = await sendRequest();
     expect(rejected.status).toBe(402);
     const id = rejected.headers.get("x-request-id") ?? "";
     const page = await logIn(browser, owner.key);
@@ -94,13 +94,13 @@ describe("the console of an organization with budgets", () => {
     await page.getByRole("button", { name: "Remove budget", exact: true }).click();
     await budgetOf(page, "in any 60 minutes").waitFor({ state: "detached" });
     expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 10000 }] });
-    expect((await ask()).status).toBe(200);
+    expect((await sendRequest()).status).toBe(200);
   });
 
   it("shows a member which roles can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
-    const rejected = await ask(memberKey);
+    const rejected = await sendRequest(memberKey);
     expect(rejected.status).toBe(402);
     const page = await logIn(browser, memberKey);
     await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
@@ -133,8 +133,8 @@ describe("the console of an organization with budgets", () => {
   it("shows a limited key's budgets without a button to create a budget", async () => {
     const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
     const created = await call("POST", "keys", { name: "Agent", budgets });
-    const made = (await created.json()) as { key: string };
-    const page = await logIn(browser, made.key);
+    const memberKey = (await created.json()) as { key: string };
+    const page = await logIn(browser, memberKey.key);
     await budgetOf(page, "0 tokens of 1,000 tokens in any 10 minutes").waitFor();
     await page.getByText("sandbox/*.").waitFor();
     expect(await page.getByRole("button", { name: "Create budget" }).count()).toBe(0);
@@ -161,15 +161,15 @@ describe("the console of an organization with policies", () => {
     await page.getByText("openai/*").first().waitFor();
     const policy = { allowed_models: ["openai/*"], allowed_data_regions: ["eu"] };
     expect(await settings()).toMatchObject({ policy });
-    expect((await ask()).status).toBe(403);
+    expect((await sendRequest()).status).toBe(403);
     await page.getByRole("button", { name: "Edit policy" }).click();
     await form.getByLabel("Models, allowed").selectOption("all");
     await form.getByLabel("Data regions, allowed").selectOption("all");
     await form.getByRole("button", { name: "Save" }).click();
     await form.waitFor({ state: "detached" });
     expect(await settings()).toMatchObject({ policy: null });
-    const made = await call("POST", "keys", { name: "Narrow" });
-    const narrow = (await made.json()) as { id: string; key: string };
+    const response = await call("POST", "keys", { name: "Narrow" });
+    const narrow = (await response.json()) as { id: string; key: string };
     await page.goto(`/console/#/keys/${narrow.id}`);
     await page.getByRole("button", { name: "Edit policy" }).click();
     // An empty list allows no models.
@@ -177,7 +177,7 @@ describe("the console of an organization with policies", () => {
     await form.getByRole("button", { name: "Save" }).click();
     await form.waitFor({ state: "detached" });
     await page.getByRole("dialog").getByText("None", { exact: true }).waitFor();
-    expect((await ask(narrow.key)).status).toBe(403);
+    expect((await sendRequest(narrow.key)).status).toBe(403);
     await expectAccessible(page);
     expect(page.faults).toEqual([]);
   });
@@ -303,9 +303,9 @@ describe("the dialog of a key", () => {
       budgets: [{ limit_requests: 9, window: "60m" }],
       allowed_models: ["sandbox/echo"],
     };
-    const made = await call("POST", "keys", { name: "Both", ...fields });
-    expect(made.status).toBe(201);
-    const { id } = (await made.json()) as { id: string };
+    const response = await call("POST", "keys", { name: "Both", ...fields });
+    expect(response.status).toBe(201);
+    const { id } = (await response.json()) as { id: string };
     const page = await logIn(browser, owner.key);
     await page.goto(`/console/#/keys/${id}`);
     const dialog = page.getByRole("dialog");

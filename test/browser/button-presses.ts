@@ -249,8 +249,8 @@ class Walk implements Pressed {
     await show(this.#page, name, address);
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {
-      const ask = this.#page.getByRole("button", { name: "Run", exact: true });
-      const ready = ask.or(this.#page.getByText("You can't send requests")); // a customer's view
+      const run = this.#page.getByRole("button", { name: "Run", exact: true });
+      const ready = run.or(this.#page.getByText("You can't send requests")); // a customer's view
       await expect.poll(() => ready.isEnabled()).toBe(true);
     }
     this.#drawn = `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;

@@ -12,11 +12,11 @@ const admin = () => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
 
 beforeAll(async () => {
   owner = await makeOrganization(admin().url, ADMIN_TOKEN, { rpmLimit: 1000 });
-  for (const user of ["ann", "bob", HOSTILE]) expect(await ask(owner.key, user)).toBe(200);
+  for (const user of ["ann", "bob", HOSTILE]) expect(await sendRequest(owner.key, user)).toBe(200);
 });
 
 /** Sends a completion as the organization's own product does. */
-async function ask(key: string, user?: string): Promise<number> {
+async function sendRequest(key: string, user?: string): Promise<number> {
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -150,7 +150,7 @@ describe("the console with keys and logins", () => {
     // The dialog asks for confirmation, because the key was not copied.
     await page.getByRole("button", { name: "Close without copying" }).click();
 
-    expect(await ask(first ?? "", "carol")).toBe(200);
+    expect(await sendRequest(first ?? "", "carol")).toBe(200);
     await goTo(page, "Requests");
     await page.getByRole("cell", { name: "Server" }).first().waitFor();
     await goTo(page, "Keys");
@@ -160,15 +160,15 @@ describe("the console with keys and logins", () => {
     await page.getByRole("button", { name: "Rotate Server" }).click();
     const second = await page.locator(".secret code").textContent();
     expect(second).not.toBe(first);
-    expect(await ask(first ?? "")).toBe(401);
-    expect(await ask(second ?? "")).toBe(200);
+    expect(await sendRequest(first ?? "")).toBe(401);
+    expect(await sendRequest(second ?? "")).toBe(200);
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("button", { name: "Close without copying" }).click();
 
     await page.getByRole("button", { name: "Revoke…" }).click();
     await page.getByRole("button", { name: "Revoke Server" }).click();
     await page.getByRole("cell", { name: "Server" }).waitFor({ state: "detached" });
-    expect(await ask(second ?? "")).toBe(401);
+    expect(await sendRequest(second ?? "")).toBe(401);
     expect(page.faults).toEqual([]);
   });
 
@@ -227,8 +227,8 @@ describe("the console's pages for money and end users", () => {
       .getByText(/of \$0\.000013 a day/)
       .first()
       .waitFor();
-    expect(await ask(owner.key, "ann")).toBe(429);
-    expect(await ask(owner.key, "bob")).toBe(200);
+    expect(await sendRequest(owner.key, "ann")).toBe(429);
+    expect(await sendRequest(owner.key, "bob")).toBe(200);
     expect(page.faults).toEqual([]);
   });
 
@@ -249,8 +249,8 @@ describe("the console's pages for money and end users", () => {
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText("four words of text", { exact: true }).first().waitFor();
     await page.locator("dt", { hasText: "Cost" }).waitFor();
-    const told = await page.locator("dd .number").first().getAttribute("title");
-    expect(told).toMatch(/^[1-9]\d* micro-credits/);
+    const title = await page.locator("dd .number").first().getAttribute("title");
+    expect(title).toMatch(/^[1-9]\d* micro-credits/);
     expect(page.faults).toEqual([]);
   });
 

@@ -69,8 +69,8 @@ beforeAll(async () => {
     expect((credits as Json[]).map(({ kind }) => kind)).toContain("reversal");
   };
   await vi.waitFor(wasRefunded, { timeout: 60_000, interval: 500 });
-  const made = await call(ann, "POST", "/v1/keys", { name: "Server" });
-  key = String(made["key"]);
+  const created = await call(ann, "POST", "/v1/keys", { name: "Server" });
+  key = String(created["key"]);
 });
 
 describe("the console for a logged-in person", () => {
@@ -97,12 +97,12 @@ describe("the console for a logged-in person", () => {
         body: JSON.stringify({ ...stream, messages }),
         signal: end.signal,
       });
-      const { held_micro: held } = await call(ann, "GET", "/v1/balance");
+      const { held_micro: heldMicro } = await call(ann, "GET", "/v1/balance");
       const responses = await show(ann, at);
       expect(await unmatchedAmounts(ann, responses)).toEqual([]);
       end.abort();
-      expect(held).toBeGreaterThan(0);
-      expect(await ann.locator("main").innerText()).toContain(formatCharge(Number(held)));
+      expect(heldMicro).toBeGreaterThan(0);
+      expect(await ann.locator("main").innerText()).toContain(formatCharge(Number(heldMicro)));
     },
   );
 
@@ -129,12 +129,12 @@ describe("the console for a logged-in person", () => {
 
   it("shows the API's values to a person without an organization", async () => {
     await call(ann, "POST", "/people/organization/team", {});
-    const made = await call(ann, "POST", "/people/invitations", {
+    const invitation = await call(ann, "POST", "/people/invitations", {
       role: "member",
       email: "ben@example.test",
     });
-    expect(made["link"], JSON.stringify(made)).toBeDefined();
-    ben = await started.open(String(made["link"]));
+    expect(invitation["link"], JSON.stringify(invitation)).toBeDefined();
+    ben = await started.open(String(invitation["link"]));
     await continueAs(ben, "Ben");
     const { members } = await call(ann, "GET", "/people/members");
     const member = (members as Json[]).find(({ name }) => name === "Ben");

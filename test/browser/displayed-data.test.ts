@@ -145,9 +145,9 @@ describe("the console", () => {
 
   it("shows the API's amounts and times for webhooks, one webhook and the webhook's deliveries", async () => {
     const url = "https://hooks.example.com/turnpike";
-    const made = await post("webhooks", { url });
-    expect(made.status).toBe(201);
-    const { id } = (await made.json()) as { id: string };
+    const created = await post("webhooks", { url });
+    expect(created.status).toBe(201);
+    const { id } = (await created.json()) as { id: string };
     for (const at of ["events?tab=Webhooks", `events/${id}?tab=Webhooks`]) {
       const [page, responses] = await opened(owner.key, at);
       expect(await unmatchedAmounts(page, responses)).toEqual([]);
@@ -156,8 +156,12 @@ describe("the console", () => {
   });
 
   it("shows the API's amounts and times to a limited key", async () => {
-    const made = await post("keys", { name: "Limited", budget_dollars: 0.5, budget_period: "day" });
-    const [page, responses] = await opened(((await made.json()) as { key: string }).key, "");
+    const created = await post("keys", {
+      name: "Limited",
+      budget_dollars: 0.5,
+      budget_period: "day",
+    });
+    const [page, responses] = await opened(((await created.json()) as { key: string }).key, "");
     expect(responses.size).toBeGreaterThan(0);
     expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(await page.locator("main").innerText()).toContain("$0.50");

@@ -109,8 +109,8 @@ describe("the docs site", () => {
     const page = await browser.open("/docs/use/quickstart");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const secret = `svc_sk_eu_live_${"k".repeat(40)}`;
-    const asked: string[] = [];
-    page.on("request", (request) => asked.push(request.url() + (request.postData() ?? "")));
+    const requests: string[] = [];
+    page.on("request", (request) => requests.push(request.url() + (request.postData() ?? "")));
     await page.locator("main pre", { hasText: browser.origin }).first().waitFor();
     await page.getByLabel("Your key").fill(secret);
     const blocks = () => page.locator("main pre code").allTextContents();
@@ -124,7 +124,7 @@ describe("the docs site", () => {
     await page.goBack();
     await page.getByRole("heading", { level: 1, name: "Quickstart" }).waitFor();
     const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
-    expect([kept, page.url(), ...asked].join("")).not.toContain("kkkk");
+    expect([kept, page.url(), ...requests].join("")).not.toContain("kkkk");
     await page.reload();
     expect(await page.getByLabel("Your key").inputValue()).toBe("");
     expect(page.faults).toEqual([]);

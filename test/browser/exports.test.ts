@@ -20,19 +20,19 @@ async function call(method: string, at: string, body?: object, more: object = {}
 }
 
 const messages = [{ role: "user", content: "Hello" }];
-const ask = (tags: string) =>
+const sendTagged = (tags: string) =>
   call("POST", "/v1/chat/completions", { model: "sandbox/echo", messages }, { "x-tags": tags });
 
 beforeAll(async () => {
   owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
   await call("PATCH", `/v1/orgs/${owner.orgId}/settings`, { tag_keys: ["team"] });
-  await ask("team=search,run=42");
-  await ask("team=search");
-  await ask("team=ads");
-  const made = JSON.parse(await call("POST", "/v1/keys", { name: "Agent", may_hold: true }));
+  await sendTagged("team=search,run=42");
+  await sendTagged("team=search");
+  await sendTagged("team=ads");
+  const agentKey = JSON.parse(await call("POST", "/v1/keys", { name: "Agent", may_hold: true }));
   const own = { pays: "quota", description: "An hour of a GPU", amount_dollars: 0.25 };
-  await call("POST", "/v1/charges", own, {}, made.key);
-  await call("POST", "/v1/holds", { ...own, description: "Ten searches" }, {}, made.key);
+  await call("POST", "/v1/charges", own, {}, agentKey.key);
+  await call("POST", "/v1/holds", { ...own, description: "Ten searches" }, {}, agentKey.key);
 });
 
 describe("the console", () => {

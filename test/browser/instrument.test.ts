@@ -9,16 +9,16 @@ let key: string;
 let askedAt: Date;
 
 beforeAll(async () => {
-  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, {
+  const organization = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, {
     rpmLimit: 1000,
   });
-  ({ key } = made);
+  ({ key } = organization);
   askedAt = new Date();
-  for (const user of ["ann", "ann", "bob"]) await ask({ user });
-  await ask({ model: "nope/none", user: "bob" });
+  for (const user of ["ann", "ann", "bob"]) await sendRequest({ user });
+  await sendRequest({ model: "nope/none", user: "bob" });
 });
 
-async function ask(fields: object): Promise<void> {
+async function sendRequest(fields: object): Promise<void> {
   await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -77,7 +77,7 @@ it("the Requests page keeps the rows under the pointer in place until the reader
   const rows = page.locator("main tbody tr");
   await expect.poll(() => rows.count()).toBe(4);
   await rows.first().hover();
-  await ask({ user: "new" });
+  await sendRequest({ user: "new" });
   const letIn = page.getByRole("button", { name: "1 new" });
   await letIn.waitFor();
   expect(await rows.count()).toBe(4);

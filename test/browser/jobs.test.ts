@@ -16,7 +16,7 @@ beforeAll(async () => {
   owner = await makeOrganization(url, ADMIN_TOKEN, { rpmLimit: 1000 });
 });
 
-async function ask(key: string, fields: object = {}): Promise<Response> {
+async function sendRequest(key: string, fields: object = {}): Promise<Response> {
   return fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -52,8 +52,8 @@ function counted(page: WatchedPage) {
 }
 
 it("a person finds a failed request by its ID in 3 actions, and sees why the request failed", async () => {
-  await ask(owner.key);
-  const refused = await ask(owner.key, { model: "nope/none" });
+  await sendRequest(owner.key);
+  const refused = await sendRequest(owner.key, { model: "nope/none" });
   expect(refused.status).toBe(404);
   const id = refused.headers.get("x-request-id") ?? "";
   const job = counted(await logIn(browser, owner.key));
@@ -72,8 +72,8 @@ it("a person finds a failed request by its ID in 3 actions, and sees why the req
 });
 
 it("a click on an error code of today's failures filters the requests and the chart, and Back removes the filter", async () => {
-  await ask(owner.key, { model: "nope/none" });
-  await ask(owner.key, { messages: [] });
+  await sendRequest(owner.key, { model: "nope/none" });
+  await sendRequest(owner.key, { messages: [] });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
   await page.getByRole("link", { name: "Errors" }).click();
@@ -96,14 +96,14 @@ it("a click on an error code of today's failures filters the requests and the ch
 
 it("the Errors tab shows a chart and a list for the same days, and no chart if there are no errors", async () => {
   const page = await logIn(browser, owner.key);
-  const asked = (path: string) =>
+  const periodOf = (path: string) =>
     page
       .waitForRequest((request) => request.url().includes(path))
       .then((request) => {
         const { searchParams } = new URL(request.url());
         return [searchParams.get("from"), searchParams.get("to")];
       });
-  const reads = [asked("/v1/generations?"), asked("group_by=hour%2Ccode")];
+  const reads = [periodOf("/v1/generations?"), periodOf("group_by=hour%2Ccode")];
   await page.goto("/console/#/requests?status=error");
   const [from, to] = [-6, 0].map((days) =>
     new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10),
@@ -121,7 +121,8 @@ it("the Errors tab shows a chart and a list for the same days, and no chart if t
 });
 
 it("the console shows an end user's models after two actions, and the Back button undoes each action", async () => {
-  for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
+  for (const user of ["ann", "bob"])
+    expect((await sendRequest(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
   await page.getByText("on average").waitFor();
@@ -203,9 +204,9 @@ it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
     expect(block).not.toContain("YOUR_KEY");
     expect(block).toContain(browser.origin);
     expect(shown).not.toContain(secret);
-    expect((await ask(secret, { model: "nope/none" })).status).toBe(404);
+    expect((await sendRequest(secret, { model: "nope/none" })).status).toBe(404);
     await page.getByRole("link", { name: "How to fix model_not_found" }).waitFor();
-    expect((await ask(secret)).status).toBe(200);
+    expect((await sendRequest(secret)).status).toBe(200);
     await page.getByText(/It works: .*echo.* answered for \$/).waitFor();
     const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
     expect(kept + page.url()).not.toContain(secret);
@@ -220,7 +221,7 @@ async function copiedKey(page: WatchedPage): Promise<string> {
 }
 
 it("a person finds the end user with the highest spend and sets a quota in 5 actions", async () => {
-  for (const user of ["few", "many", "many", "many"]) await ask(owner.key, { user });
+  for (const user of ["few", "many", "many", "many"]) await sendRequest(owner.key, { user });
   const job = counted(await logIn(browser, owner.key));
   await job.act((page) => goTo(page, "End users"));
   await job.act((page) => page.getByLabel("Order").selectOption("spent today"));
@@ -248,13 +249,13 @@ it("a person finds the end user with the highest spend and sets a quota in 5 act
 
 it("a person finds and revokes a leaked key in 4 actions, and the browser never sends the secret", async () => {
   const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
-  const made = await fetch(`${browser.origin}/v1/keys`, {
+  const created = await fetch(`${browser.origin}/v1/keys`, {
     method: "POST",
     headers,
     body: JSON.stringify({ name: "Old server" }),
   });
-  const { key: leaked } = (await made.json()) as { key: string };
-  expect((await ask(leaked)).status).toBe(200);
+  const { key: leaked } = (await created.json()) as { key: string };
+  expect((await sendRequest(leaked)).status).toBe(200);
   const page = await logIn(browser, owner.key);
   const sent: string[] = [];
   page.on("request", (request) => sent.push(request.url() + (request.postData() ?? "")));
@@ -268,7 +269,7 @@ it("a person finds and revokes a leaked key in 4 actions, and the browser never 
   await job.act(() => page.keyboard.press("Enter"));
   await job.act(() => page.getByRole("button", { name: "Revoke Old server" }).click());
   const pressedAt = Date.now();
-  await expect.poll(async () => (await ask(leaked)).status).toBe(401);
+  await expect.poll(async () => (await sendRequest(leaked)).status).toBe(401);
   expect(Date.now() - pressedAt).toBeLessThan(2000);
   await page.getByText("Old server is revoked.").waitFor();
   expect(sent.join(" ") + page.url()).not.toContain(leaked.slice(-20));
@@ -277,7 +278,7 @@ it("a person finds and revokes a leaked key in 4 actions, and the browser never 
 });
 
 it("the command palette finds and opens a request, key, model, end user, page and document", async () => {
-  const id = (await ask(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
+  const id = (await sendRequest(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
   const page = await logIn(browser, owner.key);
   const found = async (text: string, option: RegExp, address: RegExp): Promise<void> => {
     await page.goto("/console/");
@@ -298,7 +299,7 @@ it("the command palette finds and opens a request, key, model, end user, page an
 });
 
 it("the overview shows the spend trend and the runway immediately, and one click shows the balance curve", async () => {
-  expect((await ask(owner.key)).status).toBe(200);
+  expect((await sendRequest(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, await createOtherKey()));
   await job.page.getByText(/Lasts .* if you spend as/).waitFor();
   await job.page.locator(".plot svg").first().waitFor();
@@ -330,11 +331,11 @@ it("the playground starts a stream, shows its cost and stops the stream with 3 u
   await page.getByRole("button", { name: "1 stopped by the client", pressed: true }).waitFor();
   await stopped.click();
   await page.getByRole("dialog").getByText("these tokens are estimated").waitFor();
-  expect((await ask(owner.key, { model: "nope/none" })).status).toBe(404);
+  expect((await sendRequest(owner.key, { model: "nope/none" })).status).toBe(404);
   await page.goto("/console/#/");
   await page.getByText(/errors? today/).waitFor();
   expect(await page.locator("main").innerText()).not.toContain("client_left");
-  expect((await ask(owner.key)).status).toBe(200);
+  expect((await sendRequest(owner.key)).status).toBe(200);
   await page.goto("/console/#/requests?status=settled");
   await page.getByRole("row", { name: "Succeeded" }).first().waitFor();
   expect(await stopped.count()).toBe(0);

@@ -13,7 +13,7 @@ beforeAll(async () => {
   const url = `${browser.origin}/admin/v1`;
   used = await makeOrganization(url, ADMIN_TOKEN, { rpmLimit: 1000 });
   empty = await makeOrganization(url, ADMIN_TOKEN, { credits: 0 });
-  for (const model of ["sandbox/echo", "nope/none"]) await ask(used.key, model);
+  for (const model of ["sandbox/echo", "nope/none"]) await sendRequest(used.key, model);
 });
 
 /** Adds 60 purchases of the organization and 60 changes by an operator. */
@@ -39,7 +39,7 @@ async function fillOperatorsLists(orgId: string): Promise<void> {
   );
 }
 
-async function ask(key: string, model: string): Promise<void> {
+async function sendRequest(key: string, model: string): Promise<void> {
   const user = "an-end-user-with-a-long-name@example.com";
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
@@ -120,7 +120,7 @@ describe("the console's layout", () => {
   });
 
   it("shows the second page of a list after a reload, and Back returns to the first", async () => {
-    for (let i = 0; i < 51; i += 1) await ask(used.key, "sandbox/echo");
+    for (let i = 0; i < 51; i += 1) await sendRequest(used.key, "sandbox/echo");
     await fillOperatorsLists(used.orgId);
     for (const [secret, at] of [
       [ADMIN_TOKEN, "catalog"],

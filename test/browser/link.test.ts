@@ -15,11 +15,11 @@ beforeAll(async () => {
 });
 
 async function organization(): Promise<Made> {
-  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
-  const response = await fetch(`${browser.origin}/v1/orgs/${made.orgId}`, {
-    headers: { authorization: `Bearer ${made.key}` },
+  const organization = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  const response = await fetch(`${browser.origin}/v1/orgs/${organization.orgId}`, {
+    headers: { authorization: `Bearer ${organization.key}` },
   });
-  return { ...made, name: ((await response.json()) as { name: string }).name };
+  return { ...organization, name: ((await response.json()) as { name: string }).name };
 }
 
 const organizationOf = (page: WatchedPage) => page.locator(".top .organization").textContent();

@@ -13,13 +13,13 @@ let orgId: string;
 
 beforeAll(async () => {
   const url = `${browser.origin}/admin/v1`;
-  const made = await makeOrganization(url, ADMIN_TOKEN);
-  ({ orgId } = made);
+  const organization = await makeOrganization(url, ADMIN_TOKEN);
+  ({ orgId } = organization);
   const from = new Date(Date.now() + 2 * DAY_MS).toISOString();
   const rows = [{ list: "default", item: "sandbox/echo", from, percent: 10 }];
   await post(`${url}/prices`, ADMIN_TOKEN, { rows });
   const hook = { url: "https://hooks.example.com/of-roles", types: ["balance.low"] };
-  await post(`${browser.origin}/v1/webhooks`, made.key, hook);
+  await post(`${browser.origin}/v1/webhooks`, organization.key, hook);
   await browser.sql(
     "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES ('roles.example', ?, 'n', 1, 1)",
     orgId,
@@ -189,8 +189,8 @@ it("an operator sees only fields that the operator's role may change", async () 
 it("an operator can remove an organization's own identity provider", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const remove = page.getByRole("button", { name: "Remove company login…" });
-  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
-  await page.goto(`/console/#/organizations/${made.orgId}?tab=Access`);
+  const organization = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  await page.goto(`/console/#/organizations/${organization.orgId}?tab=Access`);
   await page.getByText("No domains. People can't join by email address.").waitFor();
   expect(await remove.count()).toBe(0);
   await page.goto(`/console/#/organizations/${orgId}?tab=Access`);
@@ -201,9 +201,9 @@ it("an operator can remove an organization's own identity provider", async () =>
 });
 
 it("an operator can schedule a customer's price on the customer's page", async () => {
-  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  const organization = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
   const page = await logIn(browser, ADMIN_TOKEN);
-  await page.goto(`/console/#/organizations/${made.orgId}?tab=Prices`);
+  await page.goto(`/console/#/organizations/${organization.orgId}?tab=Prices`);
   await page.getByRole("heading", { name: "The region's prices apply" }).waitFor();
   await page.getByRole("button", { name: "Schedule price" }).click();
   const dialog = page.getByRole("dialog");
@@ -240,7 +240,7 @@ it("an operator can schedule a customer's price on the customer's page", async (
   expect(await dialog.getByLabel(/^Output/).count()).toBe(0);
   await dialog.getByRole("button", { name: "Schedule price" }).click();
   await page.getByRole("row", { name: /sandbox\/image.*\$0\.05 per image.*scheduled/ }).waitFor();
-  const read = await fetch(`${browser.origin}/admin/v1/orgs/${made.orgId}`, {
+  const read = await fetch(`${browser.origin}/admin/v1/orgs/${organization.orgId}`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   const { slug, price_list } = (await read.json()) as { slug: string; price_list: string };

@@ -32,12 +32,12 @@ beforeAll(async () => {
  */
 async function makeSpares(): Promise<void> {
   const messages = [{ role: "user", content: "Hello" }];
-  const made: readonly (readonly [at: string, body: object])[] = [
+  const requests: readonly (readonly [at: string, body: object])[] = [
     ["chat/completions", { model: "sandbox/echo", user: `${SPARE}-user`, messages }],
     ["chat/completions", { model: "nope/none", messages }],
     ["webhooks", { url: `https://hooks.example.com/${SPARE}`, types: ["balance.low"] }],
   ];
-  for (const [at, body] of made) {
+  for (const [at, body] of requests) {
     await fetch(`${browser.origin}/v1/${at}`, {
       method: "POST",
       headers: { authorization: `Bearer ${owner.key}`, "content-type": "application/json" },
@@ -52,8 +52,8 @@ async function balance(): Promise<number> {
   const response = await fetch(`${browser.origin}/v1/balance`, {
     headers: { authorization: `Bearer ${owner.key}` },
   });
-  const told = (await response.json()) as { held_micro: number; credits_micro: number };
-  return told.held_micro > 0 ? NaN : told.credits_micro;
+  const body = (await response.json()) as { held_micro: number; credits_micro: number };
+  return body.held_micro > 0 ? NaN : body.credits_micro;
 }
 
 /** Ends the pauses of an earlier walk. */
@@ -67,7 +67,7 @@ async function endPauses(): Promise<void> {
 }
 
 /** Opens the playground with a prompt for a long output of this model. */
-async function asking(key: string, model: string, isStream = true): Promise<WatchedPage> {
+async function openPlayground(key: string, model: string, isStream = true): Promise<WatchedPage> {
   const page = await logIn(browser, key);
   await goTo(page, "Playground");
   await page.getByLabel("Model").selectOption(model);
@@ -76,8 +76,8 @@ async function asking(key: string, model: string, isStream = true): Promise<Watc
   return page;
 }
 
-const ask = (page: WatchedPage) => page.getByRole("button", { name: "Run", exact: true });
-const stop = (page: WatchedPage) => page.getByRole("button", { name: "Stop", exact: true });
+const runButton = (page: WatchedPage) => page.getByRole("button", { name: "Run", exact: true });
+const stopButton = (page: WatchedPage) => page.getByRole("button", { name: "Stop", exact: true });
 
 /** Returns the cost that the page shows, in micro-credits. */
 async function shownCost(page: WatchedPage): Promise<number> {
@@ -88,29 +88,29 @@ async function shownCost(page: WatchedPage): Promise<number> {
 describe("the Stop button of the playground", () => {
   it("ends a stream without a second request, and shows the final cost, which matches the balance", async () => {
     const before = await balance();
-    const page = await asking(owner.key, "sandbox/slow-stream");
+    const page = await openPlayground(owner.key, "sandbox/slow-stream");
     const paid = paidBy(page);
-    await ask(page).dblclick(); // a double click sends only one request
+    await runButton(page).dblclick(); // a double click sends only one request
     await page.locator(".answer", { hasText: "word word" }).waitFor();
-    await stop(page).dblclick();
+    await stopButton(page).dblclick();
     const bill = await shownCost(page);
     expect(bill).toBeGreaterThan(0);
     await expect.poll(balance).toBe(before - bill);
     expect(paid()).toBe(1);
-    await ask(page).click(); // a later press sends the next request
+    await runButton(page).click(); // a later press sends the next request
     await expect.poll(paid).toBe(2);
-    await stop(page).click();
+    await stopButton(page).click();
     expect(page.faults).toEqual([]);
   });
 
   it("shows the actual cost of a stream that was stopped before any output", async () => {
     await expect.poll(balance).not.toBeNaN();
     const before = await balance();
-    const page = await asking(owner.key, "sandbox/slow-first-byte", false);
+    const page = await openPlayground(owner.key, "sandbox/slow-first-byte", false);
     const paid = paidBy(page);
-    await ask(page).click();
+    await runButton(page).click();
     await expect.poll(paid).toBe(1);
-    await stop(page).click();
+    await stopButton(page).click();
     const bill = await shownCost(page);
     await expect.poll(balance).toBe(before - bill);
     expect(paid()).toBe(1);
@@ -118,11 +118,11 @@ describe("the Stop button of the playground", () => {
   });
 
   it("links to the key's spend if the key may not read charges", async () => {
-    const page = await asking(limited, "sandbox/slow-stream");
+    const page = await openPlayground(limited, "sandbox/slow-stream");
     const paid = paidBy(page);
-    await ask(page).click();
+    await runButton(page).click();
     await page.locator(".answer", { hasText: "word word" }).waitFor();
-    await stop(page).click();
+    await stopButton(page).click();
     await page.getByRole("link", { name: "This key" }).nth(1).waitFor();
     expect(paid()).toBe(1);
     expect(page.faults).toEqual([]);

@@ -27,7 +27,7 @@ function call(method: string, at: string, body?: object, key = owner.key): Promi
   });
 }
 
-function ask(key = owner.key): Promise<Response> {
+function sendRequest(key = owner.key): Promise<Response> {
   const messages = [{ role: "user", content: "Hello" }];
   return call("POST", "chat/completions", { model: "sandbox/echo", messages }, key);
 }
@@ -50,8 +50,8 @@ describe("a pause in the console", () => {
     await expectAccessible(page);
     await form.getByRole("button", { name: "Pause requests" }).click();
     await page.getByText("New requests of Nightly are paused: no reason given.").waitFor();
-    expect((await ask(key)).status).toBe(403);
-    expect((await ask()).status).toBe(200);
+    expect((await sendRequest(key)).status).toBe(403);
+    expect((await sendRequest()).status).toBe(200);
     const { pauses } = (await (await call("GET", "pauses")).json()) as { pauses: object[] };
     expect(pauses).toMatchObject([{ scope: "key", subject: id, stop_running: true }]);
     // Escape closes the dialog immediately, because no field was changed.
@@ -62,14 +62,14 @@ describe("a pause in the console", () => {
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Resume requests" }).click();
     await page.getByText("New requests of Nightly are paused").waitFor({ state: "detached" });
-    expect((await ask(key)).status).toBe(200);
+    expect((await sendRequest(key)).status).toBe(200);
     await expectAccessible(page);
   });
 
   it("appears as a link next to rejected requests, but only for people who can resume requests", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
-    const rejected = await ask();
+    const rejected = await sendRequest();
     expect(rejected.status).toBe(403);
     const page = await logIn(browser, owner.key);
     await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
@@ -90,7 +90,7 @@ describe("a pause in the console", () => {
     await page.getByText("A rejected request never started and is free.").waitFor();
     await goTo(page, "Settings");
     await notice.waitFor();
-    const ofMember = await ask(memberKey);
+    const ofMember = await sendRequest(memberKey);
     const other = await logIn(browser, memberKey);
     await other.goto(`/console/#/requests/${ofMember.headers.get("x-request-id") ?? ""}`);
     await other.getByText("An owner or admin can resume requests.").waitFor();
@@ -98,7 +98,7 @@ describe("a pause in the console", () => {
     await notice.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Resume requests" }).click();
     await notice.waitFor({ state: "detached" });
-    expect((await ask(memberKey)).status).toBe(200);
+    expect((await sendRequest(memberKey)).status).toBe(200);
   });
 });
 
@@ -143,7 +143,7 @@ describe("the console of an organization that can't spend", () => {
     await form.getByRole("button", { name: "Pause requests" }).click();
     const notice = page.getByText(new RegExp(`All new requests of .* are paused: ${reason}`));
     await notice.waitFor();
-    expect((await ask(memberKey)).status).toBe(403);
+    expect((await sendRequest(memberKey)).status).toBe(403);
     expect(await page.getByRole("button", { name: "Pause requests" }).count()).toBe(0);
     for (const name of ["Keys", "Credits", "Activity"]) {
       await goTo(page, name);
@@ -163,7 +163,7 @@ describe("the console of an organization that can't spend", () => {
     expect(await verb.getAttribute("class")).toBe("primary");
     await verb.click();
     await notice.waitFor({ state: "detached" });
-    expect((await ask(memberKey)).status).toBe(200);
+    expect((await sendRequest(memberKey)).status).toBe(200);
     expect(page.faults).toEqual([]);
   });
 

@@ -50,7 +50,7 @@ async function cardWill(page: Page, what: string): Promise<void> {
   await goTo(page, "Credits");
 }
 
-async function ask(page: Page): Promise<void> {
+async function runPrompt(page: Page): Promise<void> {
   await goTo(page, "Playground");
   await page.getByLabel("Model").selectOption("sandbox/echo");
   await page.getByLabel("User").fill("four words of text");
@@ -95,7 +95,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up until th
     .getByText("If less than $36 is left, $10 of credits are bought with the saved card.")
     .waitFor();
   await expectAccessible(ann);
-  await ask(ann);
+  await runPrompt(ann);
   await ann.locator("dt", { hasText: "Cost" }).waitFor();
   await goTo(ann, "Credits");
   await expect.poll(() => rows(ann, /automatic.*paid/)).toBe(1);
@@ -157,7 +157,7 @@ it("the Credits page charges nothing for a canceled payment, and explains that a
   await ben.getByText("Removed: a payment was refunded or disputed").waitFor();
   expect(await ben.locator("main").innerText()).not.toContain("owed:");
   await expectAccessible(ben);
-  await ask(ben);
+  await runPrompt(ben);
   await ben.getByRole("alert").getByText("You owe credits after a refund or dispute").waitFor();
 
   await operator.getByText("$7.00 owed").waitFor();

@@ -39,12 +39,12 @@ async function makesKeyAndAsks(page: Page): Promise<void> {
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   const key = (await page.locator(".secret code").textContent()) ?? "";
   expect(key).toMatch(/^svc_sk_eu_live_/);
-  const asked = await fetch(`${started.origins.eu}/v1/chat/completions`, {
+  const response = await fetch(`${started.origins.eu}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] }),
   });
-  expect([asked.status, (await asked.text()).includes("Hello")]).toEqual([200, true]);
+  expect([response.status, (await response.text()).includes("Hello")]).toEqual([200, true]);
   await page.reload();
   await navigation(page).waitFor();
 }
@@ -91,9 +91,9 @@ it("the console supports sign-up, keys, members, a login in the other region and
   await goTo(ben, "Playground");
   await ben.getByLabel("Model").selectOption("sandbox/slow-stream");
   await ben.getByLabel("User").fill("word ".repeat(60));
-  const asked = ben.waitForResponse(/\/v1\/chat\/completions$/);
+  const response = ben.waitForResponse(/\/v1\/chat\/completions$/);
   await press(ben, "Run");
-  const stream = await asked;
+  const stream = await response;
   await ben.locator(".answer", { hasText: "word word" }).waitFor();
   let hasEnded = false;
   const ended = stream.finished().then((fault) => {

@@ -10,7 +10,7 @@ beforeAll(async () => {
   owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
 });
 
-async function ask(user: string): Promise<number> {
+async function sendRequest(user: string): Promise<number> {
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${owner.key}`, "content-type": "application/json" },
@@ -39,7 +39,7 @@ describe("the console", () => {
   });
 
   it("offers only existing end users in the search", async () => {
-    expect(await ask("ann-of-the-search")).toBe(200);
+    expect(await sendRequest("ann-of-the-search")).toBe(200);
     const page = await logIn(browser, owner.key);
     await page.keyboard.press("Control+k");
     const search = page.getByRole("combobox", { name: "Search" });

@@ -72,12 +72,12 @@ beforeAll(async () => {
   await press(ann, "Pay $10.00");
   await press(ann, "Pay");
   await ann.locator(".notice", { hasText: "$10.00 was added" }).waitFor();
-  const made = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
+  const serverKey = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
   await call(ann, "POST", "/v1/users", { external_id: "blocked", daily_quota_dollars: 0 });
   for (const user of ["blocked", "ann"]) {
     await fetch(`${started.origins.eu}/v1/chat/completions`, {
       method: "POST",
-      headers: { authorization: `Bearer ${made.key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${serverKey.key}`, "content-type": "application/json" },
       body: JSON.stringify({
         model: "sandbox/echo",
         user,

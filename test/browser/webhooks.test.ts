@@ -96,10 +96,10 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   await page.getByRole("cell", { name: "settings.changed" }).click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("delivered");
   await page.getByLabel("Response body").getByText("<b>thanks</b>").waitFor();
-  const [told] = ofType("settings.changed");
+  const [delivery] = ofType("settings.changed");
   const headers = await page.getByLabel("Headers", { exact: true }).textContent();
-  expect(headers).toContain(`webhook-signature: ${told?.headers["webhook-signature"]}`);
-  expect(await page.getByLabel("Body", { exact: true }).textContent()).toBe(told?.body);
+  expect(headers).toContain(`webhook-signature: ${delivery?.headers["webhook-signature"]}`);
+  expect(await page.getByLabel("Body", { exact: true }).textContent()).toBe(delivery?.body);
   expect(ofType("settings.changed")).toHaveLength(1);
   status = 500; // the delivery fails, appears under Waiting, and disappears after a resend
   await inDialog(page, "Resend").click();
@@ -179,11 +179,11 @@ it.each([
     await fits(page);
     await inDialog(page, "Create webhook").click();
     await page.waitForURL(/events\/whk_/);
-    const made = await webhooksOf();
+    const webhooks = await webhooksOf();
     const receiver = isTrace
       ? { event_name: null, customer: null, header }
       : { event_name: "ai_usage", customer: "tag:team", header: null };
-    expect(made).toMatchObject([{ url, format, types: ["usage.settled"], receiver }]);
+    expect(webhooks).toMatchObject([{ url, format, types: ["usage.settled"], receiver }]);
     expect(await page.getByRole("button", { name: "Send test event" }).count()).toBe(0);
     await page.getByRole("button", { name: "Replay…" }).click();
     await inDialog(page, "Replay").click();
@@ -193,7 +193,7 @@ it.each([
     await page.getByLabel("Address").fill(`${url}/2`);
     await inDialog(page, "Save").click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    const [{ receiver: before }] = made as [{ receiver: object }];
+    const [{ receiver: before }] = webhooks as [{ receiver: object }];
     expect(await webhooksOf()).toMatchObject([{ url: `${url}/2`, format, receiver: before }]);
     await page.getByRole("button", { name: "Delete…" }).click();
     await inDialog(page, "Delete webhook").click();
@@ -249,12 +249,12 @@ it.each([
   async (_, look) => {
     status = 500;
     const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
-    const made = await fetch(`${browser.origin}/v1/webhooks`, {
+    const created = await fetch(`${browser.origin}/v1/webhooks`, {
       method: "POST",
       headers,
       body: JSON.stringify({ url: `${url}/${"long-".repeat(40)}`, types: ["settings.changed"] }),
     });
-    const { id } = (await made.json()) as { id: string };
+    const { id } = (await created.json()) as { id: string };
     await changeSettings();
     const page = await openWebhooks(look);
     await page.getByRole("cell", { name: /failing since/ }).waitFor();

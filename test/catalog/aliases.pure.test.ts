@@ -150,13 +150,13 @@ describe("a model alias with several providers", () => {
   });
 
   it("points to a model with tool support in every region if the alias is smart or fast", () => {
-    const meant = REGIONS.flatMap((region) =>
+    const targets = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
         return ["smart", "fast"].map((alias) => models.get(aliases.get(alias) ?? ""));
       }),
     ).filter((model) => model !== undefined);
-    expect(meant.length).toBeGreaterThan(30);
-    for (const { abilities } of meant) expect(abilities).toContain("tools");
+    expect(targets.length).toBeGreaterThan(30);
+    for (const { abilities } of targets) expect(abilities).toContain("tools");
   });
 });

@@ -26,34 +26,36 @@ it("an isolate uses another isolate's copy of a price list during a database out
   const { of } = place();
   const first = priceListFixture(of());
   first.state.percent = 9;
-  await first.ask("mine");
+  await first.read("mine");
   const second = priceListFixture(of());
   second.state.isAway = true;
   second.state.now += LEAD_MS / 2;
-  const lists = await second.ask("mine");
-  const said = lists.ok ? lists.value.map(({ items }) => items.get("*")?.[0]?.says.percent) : [];
-  expect(said).toEqual([7, 9]);
+  const lists = await second.read("mine");
+  const percents = lists.ok
+    ? lists.value.map(({ items }) => items.get("*")?.[0]?.says.percent)
+    : [];
+  expect(percents).toEqual([7, 9]);
   const { reads } = second.state;
-  await second.ask("mine");
+  await second.read("mine");
   expect(second.state.reads).toBe(reads);
   second.state.now += LEAD_MS / 2 - PRICE_AGE_MARGIN_MS;
-  expect(await second.ask("mine")).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
+  expect(await second.read("mine")).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
   const early = priceListFixture(of());
   early.state.isAway = true;
   early.state.now -= 1;
-  expect((await early.ask()).ok).toBe(false);
+  expect((await early.read()).ok).toBe(false);
 });
 
 /** Reports whether an isolate that starts during a database outage sells by its cached copies. */
 async function away(copies: PriceCopies): Promise<boolean> {
-  const { state, ask } = priceListFixture(copies);
+  const { state, read } = priceListFixture(copies);
   state.isAway = true;
-  return (await ask()).ok;
+  return (await read()).ok;
 }
 
 it("an isolate accepts another isolate's copy of a price list only if the region and the secret match", async () => {
   const { kept, of } = place();
-  await priceListFixture(of()).ask("mine");
+  await priceListFixture(of()).read("mine");
   expect(await away(of())).toBe(true);
   expect(await away(of("us"))).toBe(false);
   expect(await away(of("eu", "another"))).toBe(false);

@@ -24,10 +24,10 @@ export function priceListFixture(copies: PriceCopies | null = null) {
   };
   const numbers = { PRICE_LEAD_S: LEAD_S } as NumericConfigVariables;
   const book = new PriceListCache({ numbers });
-  const ask = async (own: string | null = null) => {
+  const read = async (own: string | null = null) => {
     const lists = await book.listsOf(own, reader);
     await Promise.all(waiting);
     return lists;
   };
-  return { state, ask };
+  return { state, read };
 }

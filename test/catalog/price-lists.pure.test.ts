@@ -91,7 +91,7 @@ function plus(one: Price, more: number): Price {
  * Returns the effective row by the precedence in docs/prices.md. The first row that has begun
  * applies.
  */
-function meant(
+function effectiveRow(
   id: string,
   lists: readonly (readonly PriceRow[])[],
   at: number,
@@ -100,15 +100,15 @@ function meant(
   const items = isConfigured ? [id] : [id, `${id.split("/")[0]}/*`, "*"];
   for (const [index, list] of lists.entries()) {
     for (const item of items) {
-      const begun = list.filter((one) => one.item === item && one.from <= at);
-      const newest = begun.toSorted((a, b) => b.from - a.from)[0];
+      const effective = list.filter((one) => one.item === item && one.from <= at);
+      const newest = effective.toSorted((a, b) => b.from - a.from)[0];
       if (newest !== undefined) return { list: ["own", "default"][index] ?? "", ...newest };
     }
   }
   return null;
 }
 
-const world = fc.record({
+const priceCase = fc.record({
   own: rows,
   region: rows,
   id: fc.constantFrom(...IDS),
@@ -116,12 +116,12 @@ const world = fc.record({
   at: fc.integer({ min: 0, max: 45 }),
   isConfigured: fc.boolean(),
 });
-type PriceCase = typeof world extends fc.Arbitrary<infer T> ? T : never;
+type PriceCase = typeof priceCase extends fc.Arbitrary<infer T> ? T : never;
 
 /** Returns the price of a route by the documented rules only. */
 function expected({ own, region, id, list, at, isConfigured }: PriceCase) {
   const [before] = modelOf(id, list, isConfigured).routes;
-  const says = meant(id, [own, region], at, isConfigured);
+  const says = effectiveRow(id, [own, region], at, isConfigured);
   if (says === null) return { price: before?.price, origin: before?.origin };
   const { price: set, percent: more = 0 } = says.says;
   if (set !== undefined) return { price: set, origin: { from: says.from, list: says.list } };
@@ -132,12 +132,12 @@ function expected({ own, region, id, list, at, isConfigured }: PriceCase) {
 
 it("the price at any time matches a simple reference calculation from price lists, priorities and dates", () => {
   fc.assert(
-    fc.property(world, (given) => {
-      const { own, region, id, list, at, isConfigured } = given;
+    fc.property(priceCase, (input) => {
+      const { own, region, id, list, at, isConfigured } = input;
       const model = modelOf(id, list, isConfigured);
       const lists = [createPriceList("own", own), createPriceList("default", region)];
       const [route] = applyPriceLists(model, { lists, at }).routes;
-      expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
+      expect({ price: route?.price, origin: route?.origin }).toEqual(expected(input));
       // Price lists don't change the provider's cost.
       expect(route?.bought).toEqual(model.routes[0]?.bought);
       expect(route?.longPrompt?.aboveTokens).toBe(10);
@@ -149,7 +149,7 @@ it("the price at any time matches a simple reference calculation from price list
 
 it("a price changes only at announced times", () => {
   fc.assert(
-    fc.property(world, ({ own, region, id, list, at }) => {
+    fc.property(priceCase, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);
       const lists = [createPriceList("own", own), createPriceList("default", region)];
       const changes = new Set(listUpcomingPriceChangeTimes(model, { lists, at }));

@@ -8,7 +8,7 @@ import type { Region } from "../../src/shared/regions.ts";
 type Row = readonly [
   what: string,
   region: Region,
-  asked: readonly [model: string, provider: (typeof PROVIDERS)[number], promptTokens: number],
+  query: readonly [model: string, provider: (typeof PROVIDERS)[number], promptTokens: number],
   prices: readonly [input: number, cached: number, cacheWrite: number, output: number],
 ];
 const PRICES: readonly Row[] = [

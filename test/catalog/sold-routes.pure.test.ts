@@ -15,12 +15,12 @@ const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
 
 describe.each(WORLDS)(
   "the catalog in $region, with RESIDENCY $residency and all providers",
-  (world) => {
-    const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
-    const allowed = getAllowedDataLocations(configWith(varsOf(world)));
+  (deployment) => {
+    const { models } = catalogOf(varsOf(deployment), liveModelsIn(deployment.region));
+    const allowed = getAllowedDataLocations(configWith(varsOf(deployment)));
 
     it("contains only routes to hosts that the region's RESIDENCY allows", () => {
-      const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
+      const hosts = liveModelsIn(deployment.region).flatMap(({ regions }) => regions);
       expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
       for (const { id, routes } of models.values()) {
         const entry = CATALOG.find((one) => one.id === id);
@@ -29,7 +29,7 @@ describe.each(WORLDS)(
             (route) => route.provider === provider && route.upstreamId === upstreamId,
           );
           const tags =
-            liveModelsIn(world.region).find((host) => host.id === provider)?.regions ?? [];
+            liveModelsIn(deployment.region).find((host) => host.id === provider)?.regions ?? [];
           const usable = tags.filter(
             (tag) => allowed.includes(tag) && known?.regions.includes(tag),
           );
@@ -40,14 +40,14 @@ describe.each(WORLDS)(
 
     it("contains every usable model and route in order", () => {
       for (const entry of CATALOG) {
-        const wanted = entry.routes.filter(({ provider, regions }) =>
-          liveModelsIn(world.region)
+        const expected = entry.routes.filter(({ provider, regions }) =>
+          liveModelsIn(deployment.region)
             .find((host) => host.id === provider)
             ?.regions.some((tag: DataLocation) => allowed.includes(tag) && regions.includes(tag)),
         );
         const sold = models.get(entry.id)?.routes ?? [];
         expect(sold.map(({ upstreamId }) => upstreamId)).toEqual(
-          wanted.map(({ upstreamId }) => upstreamId),
+          expected.map(({ upstreamId }) => upstreamId),
         );
       }
     });
@@ -85,7 +85,9 @@ it("the routes of the EU with strict residency include Claude, GPT, Gemini and M
 });
 
 it("every model has a route in at least one region", () => {
-  const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveModelsIn(world.region)));
+  const catalogs = WORLDS.map((deployment) =>
+    catalogOf(varsOf(deployment), liveModelsIn(deployment.region)),
+  );
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
   expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
 });

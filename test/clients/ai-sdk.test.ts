@@ -25,19 +25,19 @@ type Answer = {
   /** Messages of all steps, from version 7 on. In earlier versions, those of `response`. */
   readonly responseMessages?: Messages | PromiseLike<Messages>;
 };
-type Asking = Readonly<Record<string, unknown>>;
+type CallOptions = Readonly<Record<string, unknown>>;
 type AiSdk = {
-  readonly generateText: (asking: Asking) => Promise<Answer>;
-  readonly streamText: (asking: Asking) => Answer;
+  readonly generateText: (options: CallOptions) => Promise<Answer>;
+  readonly streamText: (options: CallOptions) => Answer;
   readonly stepCountIs: (count: number) => unknown;
-  readonly tool: (tool: Asking) => unknown;
+  readonly tool: (tool: CallOptions) => unknown;
 };
 type Models = { (id: string): unknown; readonly chat: (id: string) => unknown };
 type Packages = {
   readonly ai: AiSdk;
-  readonly openai: (options: Asking) => Models;
-  readonly anthropic: (options: Asking) => Models;
-  readonly compatible: (options: Asking) => Models;
+  readonly openai: (options: CallOptions) => Models;
+  readonly anthropic: (options: CallOptions) => Models;
+  readonly compatible: (options: CallOptions) => Models;
 };
 
 const MAJORS = [
@@ -52,7 +52,7 @@ const MAJORS = [
 /** Runs the whole conversation with default settings. */
 async function talk(
   { ai }: Packages,
-  { model, streamed, more }: { model: unknown; streamed: boolean; more?: Asking },
+  { model, streamed, more }: { model: unknown; streamed: boolean; more?: CallOptions },
 ): Promise<typeof EXPECTED_CONVERSATION> {
   const weather = new Weather();
   const tool = ai.tool({
@@ -65,7 +65,7 @@ async function talk(
   for (const content of TURNS) {
     messages.push({ role: "user", content });
     const failures: unknown[] = [];
-    const asking = {
+    const options = {
       ...more,
       model,
       messages: [...messages],
@@ -74,7 +74,7 @@ async function talk(
       maxRetries: 0,
       onError: ({ error }: { error: unknown }) => failures.push(error),
     };
-    const answer = streamed ? ai.streamText(asking) : await ai.generateText(asking);
+    const answer = streamed ? ai.streamText(options) : await ai.generateText(options);
     const text = await Promise.resolve(answer.text).catch((error: unknown) => {
       throw failures[0] ?? error;
     });

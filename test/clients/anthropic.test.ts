@@ -14,7 +14,7 @@ import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 
 const at = await authorGateway();
 const client = (apiKey = at.key) => new Anthropic({ apiKey, baseURL: at.origin, maxRetries: 0 });
-const asked = {
+const params = {
   model: "sandbox/echo",
   max_tokens: 200,
   messages: [{ role: "user" as const, content: "Hello from a client" }],
@@ -30,7 +30,7 @@ const tools: Anthropic.Tool[] = [
 
 it("Anthropic's SDK creates a message, which is charged", async () => {
   const before = await at.balance();
-  const message = await client().messages.create(asked);
+  const message = await client().messages.create(params);
   expect(textOf(message)).toContain("Hello from a client");
   expect(message.stop_reason).toBe("end_turn");
   expect(message.usage.output_tokens).toBeGreaterThan(0);
@@ -66,9 +66,9 @@ function asDeclared(block: AnyMessage["content"][number]): Anthropic.ContentBloc
 }
 
 it.each([
-  ["a text", asked],
-  ["thoughts", { ...asked, model: "sandbox/think" }],
-  ["a call", { ...asked, tools, tool_choice: { type: "any" as const } }],
+  ["a text", params],
+  ["thoughts", { ...params, model: "sandbox/think" }],
+  ["a call", { ...params, tools, tool_choice: { type: "any" as const } }],
 ])(
   "Anthropic's SDK gets responses that match the SDK's types for %s, as JSON and streamed",
   async (_, question) => {
@@ -83,21 +83,21 @@ it.each([
 );
 
 it("Anthropic's SDK streams a message with the SDK's stream helper", async () => {
-  const stream = client().messages.stream(asked);
+  const stream = client().messages.stream(params);
   const parts: string[] = [];
   stream.on("text", (part) => parts.push(part));
   expect(textOf(await stream.finalMessage())).toBe(parts.join(""));
 });
 
 it("Anthropic's SDK calls a tool and sends the tool's result", async () => {
-  const first = await client().messages.create({ ...asked, tools, tool_choice: { type: "any" } });
+  const first = await client().messages.create({ ...params, tools, tool_choice: { type: "any" } });
   const use = first.content.find((block) => block.type === "tool_use");
   expect(use?.name).toBe("get_weather");
   const last = await client().messages.create({
-    ...asked,
+    ...params,
     tools,
     messages: [
-      ...asked.messages,
+      ...params.messages,
       { role: "assistant", content: first.content },
       {
         role: "user",
@@ -112,9 +112,9 @@ it.each([false, true])(
   "Anthropic's tool runner completes a tool loop, and retries without the beta field 'thread' (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
-    const parse = (given: unknown): unknown => given;
+    const parse = (input: unknown): unknown => input;
     const runner = client().beta.messages.toolRunner({
-      ...asked,
+      ...params,
       model: "sandbox/agent",
       tools: [{ name: "look", input_schema: { type: "object" as const }, run, parse }],
       stream,
@@ -127,8 +127,8 @@ it.each([false, true])(
 it("Anthropic's SDK counts tokens free of charge", async () => {
   const before = await at.balance();
   const { input_tokens: tokens } = await client().messages.countTokens({
-    model: asked.model,
-    messages: asked.messages,
+    model: params.model,
+    messages: params.messages,
   });
   expect(tokens).toBeGreaterThan(0);
   expect(await at.balance()).toBe(before);
@@ -144,7 +144,7 @@ it("Anthropic's SDK doesn't retry a 402, and exposes the gateway's error code an
       return fetch(...request);
     },
   });
-  await expect(poor.messages.create(asked)).rejects.toMatchObject({
+  await expect(poor.messages.create(params)).rejects.toMatchObject({
     status: 402,
     errorCode: "insufficient_balance",
     details: { balance_micro: 0, required_micro: expect.any(Number) },
@@ -154,18 +154,18 @@ it("Anthropic's SDK doesn't retry a 402, and exposes the gateway's error code an
 
 it("Anthropic's SDK throws Anthropic's error classes for the gateway's errors", async () => {
   const { messages } = client();
-  await expect(messages.create({ ...asked, model: "sandbox/none" })).rejects.toBeInstanceOf(
+  await expect(messages.create({ ...params, model: "sandbox/none" })).rejects.toBeInstanceOf(
     NotFoundError,
   );
-  await expect(messages.create({ ...asked, max_tokens: 0 })).rejects.toBeInstanceOf(
+  await expect(messages.create({ ...params, max_tokens: 0 })).rejects.toBeInstanceOf(
     BadRequestError,
   );
-  const { error } = await messages.create({ ...asked, max_tokens: -1 }).then(
+  const { error } = await messages.create({ ...params, max_tokens: -1 }).then(
     () => ({ error: null }),
     (caught: unknown) => caught as BadRequestError,
   );
   expect(typed.refused(error)).toBe("invalid_request_error");
-  await expect(client("svc_sk_none").messages.create(asked)).rejects.toBeInstanceOf(
+  await expect(client("svc_sk_none").messages.create(params)).rejects.toBeInstanceOf(
     AuthenticationError,
   );
 });
@@ -202,8 +202,8 @@ describe.each(Object.entries(MAJORS))(
         const texts: string[] = [];
         for (const content of TURNS) {
           messages.push({ role: "user", content });
-          const asking = { model, max_tokens: 1000, messages, tools: [tool] };
-          const runner = own().beta.messages.toolRunner({ ...asking, stream });
+          const request = { model, max_tokens: 1000, messages, tools: [tool] };
+          const runner = own().beta.messages.toolRunner({ ...request, stream });
           const last = await runner.runUntilDone();
           texts.push(
             last.content.map((block) => (block.type === "text" ? block.text : "")).join(""),
@@ -224,15 +224,15 @@ describe.each(Object.entries(MAJORS))(
         for (const content of TURNS) {
           messages.push({ role: "user", content });
           for (let isOver = false; !isOver;) {
-            const asking = {
+            const request = {
               model,
               max_tokens: 1000,
               messages,
               tools: [{ name, description, input_schema }],
             };
             const answer = stream
-              ? await own().messages.stream(asking).finalMessage()
-              : await own().messages.create(asking);
+              ? await own().messages.stream(request).finalMessage()
+              : await own().messages.create(request);
             messages.push({ role: "assistant", content: answer.content });
             const results = answer.content.flatMap((block) =>
               block.type === "tool_use"

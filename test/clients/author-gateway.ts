@@ -50,13 +50,13 @@ async function played(
 ): Promise<void> {
   const parts: Buffer[] = [];
   for await (const part of incoming) parts.push(part as Buffer);
-  const asked = JSON.parse(Buffer.concat(parts).toString("utf8")) as Record<string, unknown>;
+  const requestBody = JSON.parse(Buffer.concat(parts).toString("utf8")) as Record<string, unknown>;
   const answer = await fetch(new URL(incoming.url ?? "", origin), {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({
-      ...asked,
-      model: /^gpt/.test(String(asked["model"])) ? "sandbox/think" : claude,
+      ...requestBody,
+      model: /^gpt/.test(String(requestBody["model"])) ? "sandbox/think" : claude,
     }),
   });
   response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });

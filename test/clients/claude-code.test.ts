@@ -24,9 +24,9 @@ type Turn = { readonly lines: readonly Line[]; readonly log: string };
  */
 function claude(
   prompt: string,
-  { key = at.key, model = "smart", home: given = "", more = [] as readonly string[] } = {},
+  { key = at.key, model = "smart", home: givenHome = "", more = [] as readonly string[] } = {},
 ): Promise<Turn> {
-  const home = given === "" ? mkdtempSync(join(tmpdir(), "claude-")) : given;
+  const home = givenHome === "" ? mkdtempSync(join(tmpdir(), "claude-")) : givenHome;
   const name = "@anthropic-ai/claude-code/package.json";
   const cli = join(dirname(createRequire(import.meta.url).resolve(name)), "cli-wrapper.cjs");
   const output = ["--output-format", "stream-json", "--verbose"];
@@ -46,7 +46,7 @@ function claude(
       args,
       { env, cwd: home, timeout: 100_000, maxBuffer: 2 ** 26 },
       (_, stdout, log) => {
-        if (given === "") rmSync(home, { recursive: true, force: true });
+        if (givenHome === "") rmSync(home, { recursive: true, force: true });
         const json = stdout.split("\n").filter((line) => line.startsWith("{"));
         resolve({ lines: json.map((line) => JSON.parse(line) as Line), log });
       },
@@ -70,8 +70,10 @@ it("claude -p gets a response, which is charged", async () => {
 it("claude -p completes a task with a shell call", async () => {
   const order = JSON.stringify({ command: "echo turnpike-$((40+2))", description: "count" });
   const turn = await claude(`call Bash ${order}`);
-  const heard = turn.lines.filter(({ type }) => type === "user").map(({ message }) => message);
-  expect([heard, turn.log]).toMatchObject([
+  const userMessages = turn.lines
+    .filter(({ type }) => type === "user")
+    .map(({ message }) => message);
+  expect([userMessages, turn.log]).toMatchObject([
     [{ content: [{ type: "tool_result", content: "turnpike-42", is_error: false }] }],
     expect.anything(),
   ]);

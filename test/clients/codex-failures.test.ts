@@ -36,15 +36,15 @@ it.each([
 ])(
   "codex exec ends the task after a charged failure (%s), without a retry or a second charge",
   async (_, events) => {
-    const asked: string[] = [];
+    const paths: string[] = [];
     host.script(({ path }, response) => {
-      asked.push(path);
+      paths.push(path);
       response.writeHead(200, headers).end(events.join(""));
     });
     const before = await at.balance();
     const turn = await codex(at, { prompt: "Say hello", model: "mock/own" });
     expect([turn.lines.at(-1)?.type, turn.log]).toEqual(["turn.failed", expect.anything()]);
-    expect(asked).toEqual(["/v1/responses"]);
+    expect(paths).toEqual(["/v1/responses"]);
     expect(before - (await at.balance())).toBe(COST);
   },
 );

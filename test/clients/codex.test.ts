@@ -29,8 +29,10 @@ it("codex exec completes a task with a shell call", async () => {
 
 it("codex exec stops immediately and prints the reason if no credits are left", async () => {
   const turn = await codex(at, { prompt: "Say hello", key: await at.keyOf({ credits: 0 }) });
-  const told = turn.lines.filter(({ type }) => type === "error").map(({ message }) => message);
-  expect([told, turn.log]).toEqual([[expect.stringMatching(/quota/i)], expect.anything()]);
+  const errorMessages = turn.lines
+    .filter(({ type }) => type === "error")
+    .map(({ message }) => message);
+  expect([errorMessages, turn.log]).toEqual([[expect.stringMatching(/quota/i)], expect.anything()]);
   expect(turn.lines.at(-1)?.type).toBe("turn.failed");
 });
 

@@ -13,7 +13,7 @@ type Line = {
 };
 export type Turn = { readonly lines: readonly Line[]; readonly log: string; readonly took: number };
 
-export type Asking = {
+export type CodexOptions = {
   readonly prompt: string;
   readonly key?: string;
   readonly model?: string;
@@ -24,7 +24,7 @@ export type Asking = {
 /** Runs `codex exec` with a prompt in a new home, without network access except to the gateway. */
 export function codex(
   at: Gateway,
-  { prompt, key = at.key, model = "sandbox/echo", settings: more }: Asking,
+  { prompt, key = at.key, model = "sandbox/echo", settings: more }: CodexOptions,
 ): Promise<Turn> {
   const home = mkdtempSync(join(tmpdir(), "codex-"));
   const settings = `
@@ -60,6 +60,6 @@ export const textsOf = ({ lines }: Turn): unknown[] =>
   lines.flatMap(({ item }) => (item?.["type"] === "agent_message" ? [item["text"]] : []));
 
 /** Returns the texts in its response to a prompt. */
-export async function codexTexts(at: Gateway, asking: Asking): Promise<unknown[]> {
-  return textsOf(await codex(at, asking));
+export async function codexTexts(at: Gateway, options: CodexOptions): Promise<unknown[]> {
+  return textsOf(await codex(at, options));
 }

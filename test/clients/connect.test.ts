@@ -36,14 +36,14 @@ const INSTALL_MS = 300_000;
 const GUARD = `import net from "node:net";
 import { appendFileSync } from "node:fs";
 const connect = net.Socket.prototype.connect;
-net.Socket.prototype.connect = function (...given) {
-  const [to = {}] = Array.isArray(given[0]) ? given[0] : given;
+net.Socket.prototype.connect = function (...args) {
+  const [to = {}] = Array.isArray(args[0]) ? args[0] : args;
   const host = to.host ?? "localhost";
   if (to.path === undefined && !/^(?:localhost|127\\.0\\.0\\.1)$/.test(host)) {
     appendFileSync(process.env.CALLED_OUT, host + "\\n");
     throw new Error("called " + host);
   }
-  return connect.apply(this, given);
+  return connect.apply(this, args);
 };
 `;
 
@@ -65,11 +65,11 @@ const pipPackages = NEWEST.map(nameOf);
 function isInstalled(block: string): boolean {
   const [, program, names = ""] = /^(npm|pip) install (?:-g )?(.+)$/m.exec(block) ?? [];
   const all = program === "npm" ? npmPackages : pipPackages;
-  const wanted = names
+  const packages = names
     .split(" ")
     .filter(Boolean)
     .map((name) => name.replaceAll('"', ""));
-  return wanted.every((name) => all.includes(program === "npm" ? name : nameOf(name)));
+  return packages.every((name) => all.includes(program === "npm" ? name : nameOf(name)));
 }
 
 const blocks = clientsIn(

@@ -42,14 +42,19 @@ export function gateway(bindings: Readonly<Record<string, string>> = {}): Gatewa
     keyOf: async (options) =>
       (await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options)).key,
     storingKey: async () => {
-      const made = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, { rpmLimit: 1000 });
-      const settings = await fetch(`${regions.eu.baseUrl}/orgs/${made.orgId}/settings`, {
+      const organization = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
+        rpmLimit: 1000,
+      });
+      const settings = await fetch(`${regions.eu.baseUrl}/orgs/${organization.orgId}/settings`, {
         method: "PATCH",
-        headers: { authorization: `Bearer ${made.key}`, "content-type": "application/json" },
+        headers: {
+          authorization: `Bearer ${organization.key}`,
+          "content-type": "application/json",
+        },
         body: JSON.stringify({ keep_responses_hours: 1 }),
       });
       if (!settings.ok) throw new Error(await settings.text());
-      return made.key;
+      return organization.key;
     },
     balance: async () => {
       const headers = { authorization: `Bearer ${key}` };

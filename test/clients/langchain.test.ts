@@ -49,17 +49,17 @@ it("LangChain uses the Responses API for a text, a stream and a tool call", asyn
   const bound = chat.bindTools([
     { type: "function", function: { name: "get_weather", parameters } },
   ]);
-  const asked = 'call get_weather {"city":"Paris"}';
-  const called = await bound.invoke(asked);
+  const prompt = 'call get_weather {"city":"Paris"}';
+  const called = await bound.invoke(prompt);
   expect(called.tool_calls).toMatchObject([{ name: "get_weather", args: { city: "Paris" } }]);
   let streamed: AIMessageChunk | undefined;
-  for await (const part of await bound.stream(asked)) {
+  for await (const part of await bound.stream(prompt)) {
     streamed = streamed === undefined ? part : streamed.concat(part);
   }
   expect(streamed?.tool_calls).toMatchObject([{ name: "get_weather", args: { city: "Paris" } }]);
   const id = called.tool_calls?.[0]?.id ?? "";
   const result = new ToolMessage({ content: "21 degrees", tool_call_id: id });
-  const after = await bound.invoke([new HumanMessage(asked), called, result]);
+  const after = await bound.invoke([new HumanMessage(prompt), called, result]);
   expect(after.text).toContain("21 degrees");
 });
 

@@ -67,50 +67,50 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
   const client = () => new OpenAI({ apiKey: key, baseURL: regions[region].baseUrl, maxRetries: 0 });
 
   it("moderates a text", async () => {
-    const given = { model: "sandbox/moderation", input: "violence" };
-    const { results } = await client().moderations.create(given);
+    const request = { model: "sandbox/moderation", input: "violence" };
+    const { results } = await client().moderations.create(request);
     expect(results.map(({ flagged }) => flagged)).toEqual([true]);
   });
 
   it("transcribes a file, with and without streaming", async () => {
-    const given = () => ({ model: "sandbox/transcribe", file: new File([audio()], "a.mp3") });
-    const { text } = await client().audio.transcriptions.create(given());
+    const newRequest = () => ({ model: "sandbox/transcribe", file: new File([audio()], "a.mp3") });
+    const { text } = await client().audio.transcriptions.create(newRequest());
     expect(text).toBe("This is the audio of a.mp3.");
-    const stream = await client().audio.transcriptions.create({ ...given(), stream: true });
+    const stream = await client().audio.transcriptions.create({ ...newRequest(), stream: true });
     const types: string[] = [];
     for await (const { type } of stream) types.push(type);
     expect(types).toEqual(["transcript.text.delta", "transcript.text.done"]);
   });
 
   it("generates an image, also as a stream", async () => {
-    const given = { model: "sandbox/image", prompt: "a red fox" };
-    const { data = [], usage } = await client().images.generate({ ...given, n: 2 });
+    const request = { model: "sandbox/image", prompt: "a red fox" };
+    const { data = [], usage } = await client().images.generate({ ...request, n: 2 });
     expect(data.map(({ b64_json: picture }) => picture?.slice(0, 6))).toEqual(["iVBORw", "iVBORw"]);
     expect(usage?.input_tokens).toBeGreaterThan(0);
     const types: string[] = [];
-    const wanted = { ...given, stream: true, partial_images: 1 } as const;
-    for await (const { type } of await client().images.generate(wanted)) types.push(type);
+    const streamed = { ...request, stream: true, partial_images: 1 } as const;
+    for await (const { type } of await client().images.generate(streamed)) types.push(type);
     expect(types).toEqual(["image_generation.partial_image", "image_generation.completed"]);
   });
 
   it("edits images, also as a stream", async () => {
     const files = () => [1, 2].map((at) => new File([pngOf(64, 64)], `${at}.png`));
-    const given = { model: "sandbox/image", prompt: "make it blue" };
+    const request = { model: "sandbox/image", prompt: "make it blue" };
     const [image] = files();
     if (image === undefined) throw new Error("no file");
-    const one = await client().images.edit({ ...given, image, n: 2 });
+    const one = await client().images.edit({ ...request, image, n: 2 });
     expect(one.data).toHaveLength(2);
     expect(one.usage?.input_tokens_details.image_tokens).toBe(1024);
     const two = await client().images.edit({
-      ...given,
+      ...request,
       image: files(),
       mask: image,
       quality: "low",
     });
     expect(two.usage?.input_tokens_details.image_tokens).toBe(2048);
     const types: string[] = [];
-    const wanted = { ...given, image, stream: true, partial_images: 1 } as const;
-    for await (const { type } of await client().images.edit(wanted)) types.push(type);
+    const streamed = { ...request, image, stream: true, partial_images: 1 } as const;
+    for await (const { type } of await client().images.edit(streamed)) types.push(type);
     expect(types).toEqual(["image_edit.partial_image", "image_edit.completed"]);
   });
 
@@ -128,8 +128,8 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
   );
 
   it("generates speech from a text", async () => {
-    const given = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
-    const file = await client().audio.speech.create({ ...given, response_format: "wav" });
+    const request = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
+    const file = await client().audio.speech.create({ ...request, response_format: "wav" });
     expect([file.headers.get("content-type"), await file.text()]).toEqual(["audio/wav", "Hello"]);
   });
 });
@@ -151,8 +151,8 @@ describe.each(["eu", "us"] as const)("Cohere's SDK for JavaScript in the region 
 
   it("ranks documents with version 1 of Cohere's API", async () => {
     const documents = ["a blue dog", { text: "the red fox" }];
-    const wanted = { ...ranking, documents, returnDocuments: true };
-    const { results } = await new CohereClient(options()).rerank(wanted);
+    const request = { ...ranking, documents, returnDocuments: true };
+    const { results } = await new CohereClient(options()).rerank(request);
     expect(results).toMatchObject([{ index: 1, document: { text: "the red fox" } }]);
   });
 });
@@ -162,15 +162,15 @@ describe.each(["eu", "us"] as const)("Mistral's SDK for JavaScript in the region
     new Mistral({ apiKey: key, serverURL: new URL(regions[region].baseUrl).origin });
 
   it("completes a chat, also as a stream", async () => {
-    const given = {
+    const request = {
       model: "sandbox/echo",
       messages: [{ role: "user" as const, content: "Hello there" }],
     };
-    const { choices, usage } = await client().chat.complete(given);
+    const { choices, usage } = await client().chat.complete(request);
     expect(choices[0]?.message?.content).toContain("Hello there");
     expect(usage.totalTokens).toBeGreaterThan(0);
     let streamed = "";
-    for await (const { data } of await client().chat.stream(given)) {
+    for await (const { data } of await client().chat.stream(request)) {
       streamed += String(data.choices[0]?.delta.content ?? "");
     }
     expect(streamed).toBe(choices[0]?.message?.content);
@@ -182,32 +182,32 @@ describe.each(["eu", "us"] as const)("Mistral's SDK for JavaScript in the region
   });
 
   it("moderates texts", async () => {
-    const given = { model: "sandbox/moderation", inputs: ["hello", "violence"] };
-    const { results } = await client().classifiers.moderate(given);
+    const request = { model: "sandbox/moderation", inputs: ["hello", "violence"] };
+    const { results } = await client().classifiers.moderate(request);
     expect(results.map(({ categories }) => categories?.["violence"])).toEqual([false, true]);
   });
 
   it("transcribes a file, with and without streaming", async () => {
-    const given = {
+    const request = {
       model: "sandbox/transcribe",
       file: { fileName: "a.mp3", content: audio() },
     };
-    const { text, usage } = await client().audio.transcriptions.complete(given);
+    const { text, usage } = await client().audio.transcriptions.complete(request);
     expect([text, usage.promptAudioSeconds]).toEqual(["This is the audio of a.mp3.", 20]);
     const types: string[] = [];
-    for await (const { event } of await client().audio.transcriptions.stream(given)) {
+    for await (const { event } of await client().audio.transcriptions.stream(request)) {
       types.push(event);
     }
     expect(types).toEqual(["transcription.text.delta", "transcription.done"]);
   });
 
   it("generates speech from a text, also as a stream", async () => {
-    const given = { model: "sandbox/speech", voiceId: "alloy", input: "Hello" };
-    const whole = await client().audio.speech.complete(given);
+    const request = { model: "sandbox/speech", voiceId: "alloy", input: "Hello" };
+    const whole = await client().audio.speech.complete(request);
     if (!("audioData" in whole)) throw new Error("no audio");
     expect(Buffer.from(whole.audioData, "base64").toString()).toBe("Hello");
     const stream = await client().audio.speech.complete(
-      { ...given, stream: true },
+      { ...request, stream: true },
       { headers: { accept: "text/event-stream" } },
     );
     if ("audioData" in stream) throw new Error("no stream");

@@ -123,8 +123,8 @@ it("the openai package runs a tool loop over the Responses API, as JSON and as a
   const input: OpenAI.Responses.ResponseInput = [
     { role: "user", content: 'call get_weather {"city":"Paris"}' },
   ];
-  const ask = { model: "sandbox/echo", tools, store: false };
-  const first = await client().responses.create({ ...ask, input, tool_choice: "required" });
+  const options = { model: "sandbox/echo", tools, store: false };
+  const first = await client().responses.create({ ...options, input, tool_choice: "required" });
   const calls = first.output.filter((item) => item.type === "function_call");
   expect(calls).toHaveLength(1);
   for (const item of first.output) if (item.type !== "program") input.push(item as never);
@@ -132,19 +132,19 @@ it("the openai package runs a tool loop over the Responses API, as JSON and as a
     input.push({ type: "function_call_output", call_id, output: "21 degrees" });
   }
   const second = await client()
-    .responses.stream({ ...ask, input })
+    .responses.stream({ ...options, input })
     .finalResponse();
   expect(second.status).toBe("completed");
   expect(second.output_text).toBeTruthy();
 });
 
 it("the openai package throws OpenAI's error classes for errors of the Responses API", async () => {
-  const ask = { model: "sandbox/echo", input: "x" };
+  const request = { model: "sandbox/echo", input: "x" };
   await expect(
-    client().responses.create({ ...ask, previous_response_id: "resp_1" }),
+    client().responses.create({ ...request, previous_response_id: "resp_1" }),
   ).rejects.toBeInstanceOf(BadRequestError);
   await expect(client().responses.retrieve("resp_1")).rejects.toBeInstanceOf(NotFoundError);
-  const cut = await client().responses.create({ ...ask, model: "sandbox/cut", stream: true });
+  const cut = await client().responses.create({ ...request, model: "sandbox/cut", stream: true });
   const read = async () => {
     for await (const event of cut) void event;
   };
@@ -165,11 +165,11 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof EXPECTED_CON
   const texts: string[] = [];
   for (const content of TURNS) {
     messages.push({ role: "user", content });
-    const asking = { model, messages, tools: tools as never };
+    const request = { model, messages, tools: tools as never };
     const { completions } = own.chat;
     const runner = streamed
-      ? completions.runTools({ ...asking, stream: true })
-      : completions.runTools(asking);
+      ? completions.runTools({ ...request, stream: true })
+      : completions.runTools(request);
     texts.push(String(await runner.finalContent()));
     messages = [...runner.messages];
   }
@@ -192,10 +192,10 @@ async function responses(
   for (const content of TURNS) {
     input.push({ role: "user", content });
     for (let text = ""; text === "";) {
-      const asking = { model, input, tools, ...(isChained && { previous_response_id: before }) };
+      const request = { model, input, tools, ...(isChained && { previous_response_id: before }) };
       const answer: OpenAI.Responses.Response = streamed
-        ? await own.responses.stream(asking).finalResponse()
-        : await own.responses.create(asking);
+        ? await own.responses.stream(request).finalResponse()
+        : await own.responses.create(request);
       before = answer.id;
       const calls = answer.output.filter((item) => item.type === "function_call");
       const results = calls.map((item) => ({
@@ -228,19 +228,19 @@ describe.each(Object.entries(MAJORS))(
 
     it.each(cases)(
       "completes with chat completions, $model, streamed: $streamed",
-      async (asking) => {
-        expect(await chat({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
+      async (options) => {
+        expect(await chat({ own: own(), ...options })).toEqual(EXPECTED_CONVERSATION);
       },
     );
 
-    it.each(cases)("completes with responses, $model, streamed: $streamed", async (asking) => {
-      expect(await responses({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
+    it.each(cases)("completes with responses, $model, streamed: $streamed", async (options) => {
+      expect(await responses({ own: own(), ...options })).toEqual(EXPECTED_CONVERSATION);
     });
 
     it.each(cases)(
       "completes with responses that continue the previous response by ID, $model, streamed: $streamed",
-      async (asking) => {
-        const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
+      async (options) => {
+        const chain = async (apiKey: string) => responses({ own: own(apiKey), ...options }, true);
         await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
         expect(await chain(await at.storingKey())).toEqual(EXPECTED_CONVERSATION);
       },

@@ -32,12 +32,12 @@ export function programText(
     const [method = "", at = ""] = name.split(" ");
     if (at.startsWith("/admin/")) return [];
     const { parameters = [], requestBody } = paths[at]?.[method.toLowerCase()] ?? {};
-    const given = parameters.flatMap((one) => {
+    const filledParameters = parameters.flatMap((one) => {
       if (one.in === "path") return [[one, `filled("${one.name}", "${at}")`] as const];
       return one.required === true ? [[one, JSON.stringify("example-1")] as const] : [];
     });
     const params = ["path", "header"].map((where) => {
-      const fields = given
+      const fields = filledParameters
         .filter(([one]) => one.in === where)
         .map(([one, value]) => `"${one.name}": ${value}`);
       return fields.length === 0 ? "" : `${where}: { ${fields.join(", ")} },`;

@@ -38,11 +38,11 @@ function callsText(): string {
       const hasBody = paths[at]?.[method.toLowerCase()]?.requestBody !== undefined;
       const body = hasBody ? JSON.stringify(request) : "undefined";
       const all = `<${JSON.stringify(name)}>`;
-      return `asked${all}(${body}, ${JSON.stringify(answer)});`;
+      return `typedCall${all}(${body}, ${JSON.stringify(answer)});`;
     },
   );
   const head = `import type { Answer, Body } from "./agreement";
-declare function asked<N extends string>(body: Body<N>, answer: Answer<N>): void;`;
+declare function typedCall<N extends string>(body: Body<N>, answer: Answer<N>): void;`;
   return `${head}\n${calls.join("\n")}\n`;
 }
 
@@ -81,8 +81,8 @@ beforeAll(async () => {
     request: { scope: "organization", reason: "a test" },
   };
   // The recorded member exists only in the recording.
-  const asked = { ...examples, "POST /v1/pauses": pause };
-  const program = programText(JSON.parse(text) as Document, asked);
+  const allExamples = { ...examples, "POST /v1/pauses": pause };
+  const program = programText(JSON.parse(text) as Document, allExamples);
   writeFileSync(path.join(directory, "program.ts"), program);
   const compilerOptions = {
     strict: true,
@@ -179,8 +179,9 @@ function remember(
   if (name === DELIVERIES) ids.set(of, (data as Deliveries).deliveries[0]?.id ?? "");
   if (method !== "POST" || of.includes("{")) return;
   const { id, external_id: endUser } = data as { id?: string; external_id?: string };
-  const made = endUser ?? id;
-  if (made !== undefined) ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, made);
+  const createdId = endUser ?? id;
+  if (createdId !== undefined)
+    ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, createdId);
 }
 
 it("the type check with openapi-typescript's types finds a renamed field of the OpenAPI document", async () => {

@@ -141,8 +141,8 @@ describe("OpenRouter's SDK for TypeScript", () => {
       retryConfig: { strategy: "none" },
     });
     const messages: Message[] = [{ role: "user", content: "Hello" }];
-    const asked = broke.chat.send({ chatRequest: { model: "sandbox/echo", messages } });
-    await expect(asked).rejects.toMatchObject({
+    const response = broke.chat.send({ chatRequest: { model: "sandbox/echo", messages } });
+    await expect(response).rejects.toMatchObject({
       name: "PaymentRequiredResponseError",
       statusCode: 402,
       error: { code: 402, metadata: { error_type: "insufficient_balance" } },
@@ -169,7 +169,7 @@ describe("OpenRouter's provider for the AI SDK", () => {
       const texts: string[] = [];
       for (const content of TURNS) {
         messages.push({ role: "user", content });
-        const asking = {
+        const options = {
           model: provider().chat(model),
           messages,
           tools: {
@@ -182,7 +182,7 @@ describe("OpenRouter's provider for the AI SDK", () => {
           stopWhen: stepCountIs(5),
           maxRetries: 0,
         };
-        const answer = streamed ? streamText(asking) : await generateText(asking);
+        const answer = streamed ? streamText(options) : await generateText(options);
         texts.push(await answer.text);
         messages.push(...(await answer.responseMessages));
       }
@@ -193,13 +193,13 @@ describe("OpenRouter's provider for the AI SDK", () => {
   it.each([false, true])(
     "reads reasoning and sends the reasoning back, streamed: %s",
     async (streamed) => {
-      const asking = { model: provider().chat("sandbox/think"), maxRetries: 0 };
-      const first = { ...asking, prompt: "Hello" };
+      const options = { model: provider().chat("sandbox/think"), maxRetries: 0 };
+      const first = { ...options, prompt: "Hello" };
       const answer = streamed ? streamText(first) : await generateText(first);
       expect(await answer.reasoningText).not.toBe("");
       const user = { role: "user", content: "Hello" } as const;
       const messages = [user, ...(await answer.responseMessages), user];
-      expect((await generateText({ ...asking, messages })).text).not.toBe("");
+      expect((await generateText({ ...options, messages })).text).not.toBe("");
     },
   );
 
@@ -210,8 +210,8 @@ describe("OpenRouter's provider for the AI SDK", () => {
       provider: { order: ["sandbox"], allow_fallbacks: false },
       models: ["sandbox/agent"],
     });
-    const asking = { model, prompt: "Hello", maxRetries: 0 };
-    const answer = streamed ? streamText(asking) : await generateText(asking);
+    const options = { model, prompt: "Hello", maxRetries: 0 };
+    const answer = streamed ? streamText(options) : await generateText(options);
     expect(await answer.text).toContain("Hello");
     const metadata = (await answer.providerMetadata)?.["openrouter"];
     const cost = (before - (await at.balance())) / 1_000_000;

@@ -15,7 +15,7 @@ const nameOf = (id: string): string => NAMES[id] ?? id;
 const KEY = { kind: "key", id: "key_2" } as const;
 const OPERATOR = { kind: "operator", id: "admin" } as const;
 const SYSTEM = { kind: "system", id: null } as const;
-const said = (
+const sentenceOf = (
   type: Event["type"],
   subject: string,
   data: Event["data"],
@@ -62,44 +62,44 @@ it("every event type needs attention unless this test lists the type as quiet", 
 
 it("the sentence for an event contains amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
-  expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
+  expect(sentenceOf("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
   );
   const taken = { amount_micro: -10_000_000, reference: "owed:1788055671791:4382" };
-  expect(said("balance.credited", "org", taken, { kind: "system", id: null })).toBe(
+  expect(sentenceOf("balance.credited", "org", taken, { kind: "system", id: null })).toBe(
     "Turnpike took $10.00: a payment was refunded or disputed.",
   );
   const low = { threshold_micro: 10_000_000, balance_micro: 9_980_000 };
-  expect(said("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
+  expect(sentenceOf("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
   const alert = { period: "2026-11", threshold: 0.9, quota_micro: 780_000 };
-  expect(said("end_user.alert", "user_003", alert)).toBe(
+  expect(sentenceOf("end_user.alert", "user_003", alert)).toBe(
     "user_003 has used 90% of its monthly quota of $0.78.",
   );
-  expect(said("end_user.alert", "user_003", { ...alert, period: "2026-11-25" })).toBe(
+  expect(sentenceOf("end_user.alert", "user_003", { ...alert, period: "2026-11-25" })).toBe(
     "user_003 has used 90% of its daily quota of $0.78.",
   );
   const reached = { period: "day", since: "2026-11-25", quota_micro: 2_000_000, left_micro: 0 };
-  expect(said("end_user.quota_reached", "user_003", reached)).toBe(
+  expect(sentenceOf("end_user.quota_reached", "user_003", reached)).toBe(
     "user_003 has used up today's quota of $2.00; new requests are rejected until 00:00 UTC.",
   );
   const quota = { changes: { daily_quota_micro: { from: 2_000_000, to: null } } };
-  expect(said("end_user.changed", "user_003", quota, KEY)).toBe(
+  expect(sentenceOf("end_user.changed", "user_003", quota, KEY)).toBe(
     "Ann changed user_003: daily quota none (before: $2.00).",
   );
   const changes = { budget_dollars: { from: null, to: 20 } };
-  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+  expect(sentenceOf("key.changed", "key_1", { changes }, KEY)).toBe(
     "Ann changed Server: budget $20.00 (before: none).",
   );
-  const made = { name: "Server", scope: "regional", rpm_limit: 600, member_id: "mem_1" };
-  expect(said("key.created", "key_1", made, KEY)).toBe(
+  const createdKey = { name: "Server", scope: "regional", rpm_limit: 600, member_id: "mem_1" };
+  expect(sentenceOf("key.created", "key_1", createdKey, KEY)).toBe(
     "Ann created Server: 600 requests per 60 s.",
   );
   const rotated = { others_end_at: "2026-11-27T14:02:00.000Z", sessions_ended: false };
-  expect(said("key.rotated", "key_1", rotated, KEY)).toBe(
+  expect(sentenceOf("key.rotated", "key_1", rotated, KEY)).toBe(
     "Server has a new secret; the old one works until 2026-11-27 14:02 UTC.",
   );
-  expect(said("key.revoked", "key_1", {}, OPERATOR)).toBe("admin (operator) revoked Server.");
-  expect(said("webhook.disabled", "whk_1", { reason: "failing" })).toBe(
+  expect(sentenceOf("key.revoked", "key_1", {}, OPERATOR)).toBe("admin (operator) revoked Server.");
+  expect(sentenceOf("webhook.disabled", "whk_1", { reason: "failing" })).toBe(
     "The webhook whk_1 is off: no successful delivery for five days.",
   );
 });
@@ -108,24 +108,24 @@ const status = (from: string, to: string) => ({ changes: { status: { from, to } 
 
 it("the sentence for a changed organization names the organization and each change", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
-  expect(said("organization.changed", id, status("active", "suspended"), OPERATOR)).toBe(
+  expect(sentenceOf("organization.changed", id, status("active", "suspended"), OPERATOR)).toBe(
     "admin (operator) suspended the organization.",
   );
-  expect(said("organization.changed", id, status("suspended", "active"), OPERATOR)).toBe(
+  expect(sentenceOf("organization.changed", id, status("suspended", "active"), OPERATOR)).toBe(
     "admin (operator) resumed the organization.",
   );
-  expect(said("organization.changed", id, { closed: true }, OPERATOR)).toBe(
+  expect(sentenceOf("organization.changed", id, { closed: true }, OPERATOR)).toBe(
     "admin (operator) closed the organization.",
   );
   const changes = { ...status("active", "suspended").changes, name: { from: "A", to: "B" } };
-  expect(said("organization.changed", id, { changes }, OPERATOR)).toBe(
+  expect(sentenceOf("organization.changed", id, { changes }, OPERATOR)).toBe(
     "admin (operator) changed the organization: status suspended (before: active), name B (before: A).",
   );
 });
 
 it("an event's sentence names a member by ID if the member's name is unknown", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
-  expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
+  expect(sentenceOf("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
     "member 0199a6f0 revoked Server.",
   );
 });
@@ -139,7 +139,7 @@ it("the sentence for changed settings contains the new limits, with amounts in d
     defaultUserDailyQuotaMicro: { from: 500_000, to: 250_000 },
     budgets: { from: [], to: [{ unit: "dollars", amount: 5_000_000, window: "day" }] },
   };
-  expect(said("settings.changed", "org", { changes }, KEY)).toBe(
+  expect(sentenceOf("settings.changed", "org", { changes }, KEY)).toBe(
     "Ann changed the settings: " +
       "automatic top-up $25.00 below $5.00, at most $100.00 a month (before: none), " +
       "providers openai, mistral (before: all), " +
@@ -149,18 +149,18 @@ it("the sentence for changed settings contains the new limits, with amounts in d
 });
 
 it("the sentences for a new and a changed key contain the key's budget and models", () => {
-  const made = {
+  const createdKey = {
     name: "Laptop",
     rpm_limit: 60,
     budget_micro: 5_000_000,
     budget_period: "month",
     allowed_models: '["smart"]',
   };
-  expect(said("key.created", "key_1", made, KEY)).toBe(
+  expect(sentenceOf("key.created", "key_1", createdKey, KEY)).toBe(
     "Ann created Laptop: 60 requests per 60 s, $5.00 a month, only smart.",
   );
   const changes = { policy: { from: null, to: '{"allowed_models":["smart"]}' } };
-  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+  expect(sentenceOf("key.changed", "key_1", { changes }, KEY)).toBe(
     "Ann changed Server: models smart (before: all).",
   );
 });
@@ -170,7 +170,7 @@ it("the sentence for a changed key contains the expiry as a date and each permis
     expires_at: { from: null, to: Date.parse("2027-01-01T00:00:00Z") },
     may_hold: { from: null, to: 1 },
   };
-  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+  expect(sentenceOf("key.changed", "key_1", { changes }, KEY)).toBe(
     "Ann changed Server: expires at 2027-01-01 00:00 UTC (before: none), " +
       "placing holds on (before: off).",
   );
@@ -178,34 +178,34 @@ it("the sentence for a changed key contains the expiry as a date and each permis
 
 it("the sentence for a pause names the paused key", () => {
   const data = { scope: "key", reason: "leaked" };
-  expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
-  expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann resumed a key.");
+  expect(sentenceOf("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
+  expect(sentenceOf("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann resumed a key.");
 });
 
 it("the sentence for a pause of an end user names the end user until the end user is deleted", () => {
   const data = { scope: "end_user", end_user: "ben" };
-  expect(said("pause.created", "usr_1", data, KEY)).toBe("Ann paused ben.");
+  expect(sentenceOf("pause.created", "usr_1", data, KEY)).toBe("Ann paused ben.");
   const deleted = { scope: "end_user", pause_id: "pau_9" };
-  expect(said("pause.ended", "usr_1", deleted, KEY)).toBe("Ann resumed an end user.");
+  expect(sentenceOf("pause.ended", "usr_1", deleted, KEY)).toBe("Ann resumed an end user.");
 });
 
 it("the sentence for an end user's budget names the end user instead of the event's subject ID", () => {
   const data = { scope: "end_user", end_user: "ann", window: "day" };
   const id = crypto.randomUUID();
-  expect(said("budget.reached", id, data)).toBe("The budget of ann per day is used up.");
-  expect(said("budget.alert", id, data)).toMatch("The budget of ann ");
+  expect(sentenceOf("budget.reached", id, data)).toBe("The budget of ann per day is used up.");
+  expect(sentenceOf("budget.alert", id, data)).toMatch("The budget of ann ");
 });
 
 it("the sentence for an end user mentions no member, even if the end user's ID looks like a member's ID", () => {
   const id = "0b5f2f5c-0000-4000-8000-000000000000";
-  expect(said("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);
-  expect(said("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");
+  expect(sentenceOf("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);
+  expect(sentenceOf("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");
 });
 
 it("every event type has a sentence, even for an event without data", () => {
   for (const [type] of EVENT_TYPES) {
     for (const data of [{}, { left_out: ["data"] }]) {
-      const sentence = said(type, "subject", data, KEY);
+      const sentence = sentenceOf(type, "subject", data, KEY);
       expect(sentence, type).toMatch(/^\S.*[^ ,:;]\.$/);
       expect(sentence, type).not.toMatch(/undefined|null|NaN|\[object/);
     }

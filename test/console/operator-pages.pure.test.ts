@@ -40,7 +40,7 @@ const CALLED = new Set(
  * Calls for which a page checks the operator's role, either directly or in the last column of a
  * table of actions.
  */
-const ASKED = new Set(
+const CHECKED = new Set(
   [
     ...SOURCE.matchAll(
       /(?:\b(?:may|canMakeCall)\(|\buseCanMakeCall\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g,
@@ -50,7 +50,7 @@ const ASKED = new Set(
 
 it("the console has a button for each operator API call that changes data", () => {
   const changing = [...CALLED].filter((call) => !call?.startsWith("GET "));
-  expect(changing.filter((call) => !ASKED.has(call))).toEqual([]);
+  expect(changing.filter((call) => !CHECKED.has(call))).toEqual([]);
   expect(changing.length).toBeGreaterThan(20);
 });
 
@@ -65,7 +65,7 @@ it("the console uses every operator API call, or lists the reason for an unused 
 
 const REMOVE = "DELETE /prices/{price_id}";
 
-const said = (act: string, details: object, name: string | null = null): string =>
+const describeCall = (act: string, details: object, name: string | null = null): string =>
   describeOperatorCall({
     operator: "admin",
     act,
@@ -77,13 +77,13 @@ const said = (act: string, details: object, name: string | null = null): string 
 it("the sentence for an operator's change contains amounts, names and reasons", () => {
   const refund = "POST /orgs/{id}/purchases/{purchase_id}/refund";
   const part = { amount_cents: 400, purchase_dollars: 25, reason: "requested_by_customer" };
-  expect(said(refund, part)).toBe(
+  expect(describeCall(refund, part)).toBe(
     "admin refunded $4.00 of $25.00 to Northwind Labs: requested by customer.",
   );
-  expect(said(refund, { purchase_dollars: 25 })).toBe(
+  expect(describeCall(refund, { purchase_dollars: 25 })).toBe(
     "admin refunded the rest of $25.00 to Northwind Labs.",
   );
-  expect(said("PATCH /orgs/{id}", { status: "suspended", reason: "Unpaid invoice" })).toBe(
+  expect(describeCall("PATCH /orgs/{id}", { status: "suspended", reason: "Unpaid invoice" })).toBe(
     "admin suspended Northwind Labs: Unpaid invoice.",
   );
   const policy = {
@@ -92,20 +92,20 @@ it("the sentence for an operator's change contains amounts, names and reasons", 
     allowed_data_regions: null,
   };
   const limits = { rpm_limit: null, operator_policy: policy, other_fields: ["name"] };
-  expect(said("PATCH /orgs/{id}", limits)).toBe(
+  expect(describeCall("PATCH /orgs/{id}", limits)).toBe(
     "admin changed Northwind Labs: requests per 60 s none, operator policy providers openai, name.",
   );
-  expect(said("DELETE /orgs/{id}/keys/{key_id}", {}, "Server")).toBe(
+  expect(describeCall("DELETE /orgs/{id}/keys/{key_id}", {}, "Server")).toBe(
     "admin revoked the key Server of Northwind Labs.",
   );
-  expect(said("POST /orgs/{id}/credits", { amount_micro: -2_000_000, reference: "typo" })).toBe(
-    "admin took $2.00 from Northwind Labs: typo.",
-  );
+  expect(
+    describeCall("POST /orgs/{id}/credits", { amount_micro: -2_000_000, reference: "typo" }),
+  ).toBe("admin took $2.00 from Northwind Labs: typo.");
 });
 
 it("the console shows a sentence for an event without details that an earlier release stored", () => {
-  expect(said("PATCH /orgs/{id}", {})).toBe("admin changed Northwind Labs.");
-  expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
+  expect(describeCall("PATCH /orgs/{id}", {})).toBe("admin changed Northwind Labs.");
+  expect(describeCall("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
   );
   const removal = describeOperatorCall({

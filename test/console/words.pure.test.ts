@@ -67,8 +67,8 @@ it("titles, labels and buttons of the console contain no internal term", () => {
   expect(SOURCES.length).toBeGreaterThan(30);
   const found = SOURCES.flatMap(({ name, text }) =>
     Object.entries(NOT_OURS).flatMap(([word, instead]) => {
-      const isSaid = text.includes(`"${word}"`) || new RegExp(`>\\s*${word}\\s*<`).test(text);
-      return isSaid ? [`${name}: "${word}" is "${instead}"`] : [];
+      const isUsed = text.includes(`"${word}"`) || new RegExp(`>\\s*${word}\\s*<`).test(text);
+      return isUsed ? [`${name}: "${word}" is "${instead}"`] : [];
     }),
   );
   expect(found).toEqual([]);

@@ -59,10 +59,10 @@ const found = async (q: string): Promise<readonly string[]> => {
 describe("GET /admin/v1/orgs?q", () => {
   it("finds organizations by ID, key ID, key prefix, or part of the name, slug or email address", async () => {
     const body = newOrganization({ name: "Zebra % Works", owner_email: "quagga@example.com" });
-    const made = await (
+    const created = await (
       await admin("POST", "/orgs", body)
     ).json<{ organization: { id: string; slug: string }; key: { id: string; prefix: string } }>();
-    const { organization, key } = made;
+    const { organization, key } = created;
     for (const q of ["zebra %", organization.slug, organization.id, "QUAGGA@", key.id]) {
       expect([q, await found(q)]).toEqual([q, [organization.id]]);
     }

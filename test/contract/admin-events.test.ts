@@ -45,8 +45,8 @@ describe("GET /admin/v1/events", () => {
     const eva = "eva".padEnd(32, "x");
     const bindings = bindingsWith({ ADMIN_TOKENS: `eva:${eva}` });
     const body = newOrganization();
-    const made = await send("/admin/v1/orgs", { key: eva, bindings, body });
-    const { organization } = await made.json<MadeOrganization>();
+    const response = await send("/admin/v1/orgs", { key: eva, bindings, body });
+    const { organization } = await response.json<MadeOrganization>();
     await send(`/admin/v1/orgs/${organization.id}`, {
       method: "PATCH",
       key: eva,

@@ -72,8 +72,8 @@ describe("GET /admin/v1/find", () => {
   it("finds an organization by ID, by slug or by part of the name", async () => {
     const word = `Zoë's ${unique()} Works`;
     const fields = newOrganization({ name: word });
-    const made = await admin("POST", "/orgs", fields);
-    const { organization } = await made.json<MadeOrganization>();
+    const response = await admin("POST", "/orgs", fields);
+    const { organization } = await response.json<MadeOrganization>();
     const expected = [`organization ${organization.id}`];
     expect(await foundBy(organization.id)).toEqual(expected);
     expect(await foundBy(String(fields["slug"]))).toEqual(expected);
@@ -93,8 +93,11 @@ describe("GET /admin/v1/find", () => {
   it("finds members by email address or ID, and invitations by email address", async () => {
     const account = await openAccount();
     const email = `${unique()}@Example.com`;
-    const made = await admin("POST", `/orgs/${account.orgId}/members`, { email, role: "member" });
-    const { id } = await made.json<{ id: string }>();
+    const response = await admin("POST", `/orgs/${account.orgId}/members`, {
+      email,
+      role: "member",
+    });
+    const { id } = await response.json<{ id: string }>();
     expect(await foundBy(email.toLowerCase())).toEqual(only("member", account));
     expect(await foundBy(id)).toEqual(only("member", account));
     const invited = `${unique()}@example.com`;
@@ -130,9 +133,9 @@ describe("GET /admin/v1/find", () => {
     const merchant = `m-${unique()}`;
     expect((await admin("POST", "/merchants", { name: merchant })).status).toBe(201);
     const body = { amount_dollars: 0.1, description: "A tool", merchant };
-    const held = await send("/v1/holds", { key, body });
-    expect(held.status).toBe(201);
-    const { id: hold } = await held.json<{ id: string }>();
+    const holdResponse = await send("/v1/holds", { key, body });
+    expect(holdResponse.status).toBe(201);
+    const { id: hold } = await holdResponse.json<{ id: string }>();
     expect(await foundBy(hold)).toEqual(only("request", account));
   });
 

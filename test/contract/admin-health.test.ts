@@ -55,8 +55,8 @@ describe("GET /admin/v1/health", () => {
 
   it("includes aliases of available models, but no alias of an unavailable model", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
-    const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
-    expect(said).toHaveProperty("mine", "mock/blind");
-    expect(said).not.toHaveProperty("smart");
+    const modelsByAlias = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
+    expect(modelsByAlias).toHaveProperty("mine", "mock/blind");
+    expect(modelsByAlias).not.toHaveProperty("smart");
   });
 });

@@ -44,7 +44,7 @@ type Receipt = {
  * Returns a database with only this organization, because other tests leave organizations, some
  * without a wallet.
  */
-function onlyOf(orgId: string): D1Database {
+function databaseOf(orgId: string): D1Database {
   const prepare = (sql: string): D1PreparedStatement =>
     env.DB.prepare(sql.replace("WHERE id > ?1", `WHERE id = '${orgId}' AND ?1 = ''`));
   return proxyOf(env.DB, (name) => (name === "prepare" ? prepare : undefined));
@@ -52,7 +52,7 @@ function onlyOf(orgId: string): D1Database {
 
 async function marginBy(by: string, orgId: string): Promise<readonly Group[]> {
   const query = `from=${today}&to=${today}&by=${by}`;
-  const bindings = bindingsWith({ DB: onlyOf(orgId) });
+  const bindings = bindingsWith({ DB: databaseOf(orgId) });
   const response = await send(`/admin/v1/margin?${query}`, { key: ADMIN_TOKEN, bindings });
   expect(response.status).toBe(200);
   return (await response.json<{ data: Group[] }>()).data;
@@ -76,7 +76,7 @@ async function listAt(percent: number): Promise<string> {
 }
 
 /** Calls a model whose provider reports usage and an error, then the next model. */
-async function askAfterFailure(next: string, finish = "error") {
+async function chatAfterFailure(next: string, finish = "error") {
   const account = await openAccount();
   const message = { role: "assistant", content: "hi" };
   const choices = [{ index: 0, message, finish_reason: finish }];
@@ -170,7 +170,7 @@ describe("GET /admin/v1/margin", () => {
   });
 
   it("includes the estimated cost of a timed-out call that followed a failed call with reported usage", async () => {
-    const { account, response } = await askAfterFailure("sandbox/stall");
+    const { account, response } = await chatAfterFailure("sandbox/stall");
     expect(response.status).toBe(502);
     const [charged, stall] = await marginBy("model", account.orgId);
     const [receipt] = await receiptsOf(account);
@@ -184,7 +184,7 @@ describe("GET /admin/v1/margin", () => {
     ["error", "that the request canMakeCall have caused"],
     ["abort", "that the provider caused"],
   ])("counts a failed call with reported usage if another model responded: %s, %s", async (why) => {
-    const { account, response } = await askAfterFailure("sandbox/echo", why);
+    const { account, response } = await chatAfterFailure("sandbox/echo", why);
     expect(response.status).toBe(200);
     const sums = await marginBy("model", account.orgId);
     const [receipt] = await receiptsOf(account);
@@ -253,14 +253,18 @@ describe("GET /admin/v1/margin", () => {
 describe("POST /admin/v1/costs", () => {
   it("reports a provider's bill only if the bill differs by more than 2 % from the gateway's count", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
-    const told = (boughtMicro: number, billedMicro: number): number =>
+    const findingCount = (boughtMicro: number, billedMicro: number): number =>
       findDifferingBills(
         [{ ...counted, boughtMicro }],
         [{ provider: "openai", day: today, billedMicro }],
       ).length;
-    expect([told(100, 98), told(98, 100), told(100, 97), told(97, 100), told(0, 0)]).toEqual([
-      0, 0, 1, 1, 0,
-    ]);
+    expect([
+      findingCount(100, 98),
+      findingCount(98, 100),
+      findingCount(100, 97),
+      findingCount(97, 100),
+      findingCount(0, 0),
+    ]).toEqual([0, 0, 1, 1, 0]);
     expect(
       findDifferingBills([], [{ provider: "openai", day: today, billedMicro: 5 }]),
     ).toHaveLength(1);
@@ -278,7 +282,7 @@ describe("POST /admin/v1/costs", () => {
     valueOf(await stubOf(orgId).settle({ id: hold.id, cost: micros(10), generation }));
     const day =
       (await marginBy("provider", orgId)).find(({ group }) => group === provider)?.day ?? "";
-    const toldOf = async (dollars: number): Promise<readonly unknown[]> => {
+    const alertsFor = async (dollars: number): Promise<readonly unknown[]> => {
       const rows = [{ provider, day, dollars }];
       expect((await admin("POST", "/costs", { rows })).status).toBe(201);
       const lines: string[] = [];
@@ -286,20 +290,20 @@ describe("POST /admin/v1/costs", () => {
         .spyOn(console, "error")
         .mockImplementation((line) => void lines.push(String(line)));
       const query = `from=${today}&to=${today}&by=provider`;
-      const bindings = bindingsWith({ DB: onlyOf(orgId) });
+      const bindings = bindingsWith({ DB: databaseOf(orgId) });
       await send(`/admin/v1/margin?${query}`, { key: ADMIN_TOKEN, bindings });
       spy.mockRestore();
-      const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-      return told.filter((one) => one["provider"] === provider);
+      const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      return entries.filter((one) => one["provider"] === provider);
     };
     const alert = { event: "alert", alert: "provider_bill_differs", provider, day };
     const counted_micro = 98_000_000;
-    expect(await toldOf(100)).toEqual([]);
-    expect(await toldOf(100.000001)).toEqual([
+    expect(await alertsFor(100)).toEqual([]);
+    expect(await alertsFor(100.000001)).toEqual([
       { ...alert, billed_micro: 100_000_001, counted_micro },
     ]);
-    expect(await toldOf(96.04)).toEqual([]);
-    expect(await toldOf(96.039999)).toEqual([
+    expect(await alertsFor(96.04)).toEqual([]);
+    expect(await alertsFor(96.039999)).toEqual([
       { ...alert, billed_micro: 96_039_999, counted_micro },
     ]);
   });
@@ -345,7 +349,7 @@ describe("POST /admin/v1/rerate", () => {
       fc.asyncProperty(dollars, dollars, async (input, output) => {
         const body = { id: "dry", organization: account.orgId, model: "sandbox/echo", ...span };
         const response = await admin("POST", "/rerate", { ...body, price: { input, output } });
-        const told = await response.json<{ total_micro: number }>();
+        const report = await response.json<{ total_micro: number }>();
         const [perInput, perOutput] = [input, output].map((one) =>
           BigInt(Math.round(one * 1_000_000)),
         );
@@ -355,7 +359,7 @@ describe("POST /admin/v1/rerate", () => {
             return Math.max(0, cost - Number((sum + 999_999n) / 1_000_000n));
           },
         );
-        expect(told.total_micro).toBe(less.reduce((total, one) => total + one, 0));
+        expect(report.total_micro).toBe(less.reduce((total, one) => total + one, 0));
       }),
       { numRuns: effortFor(10, 250) },
     );
@@ -370,18 +374,18 @@ describe("POST /admin/v1/rerate", () => {
     const [receipt] = await receiptsOf(account);
     const price = { input: 0.5, output: 1 };
     const id = `slip-${crypto.randomUUID().slice(0, 8)}`;
-    const asked = {
+    const body = {
       id,
       organization: await slugOf(account),
       model: "sandbox/echo",
       price,
       dry_run: false,
     };
-    const early = await admin("POST", "/rerate", { ...asked, ...span });
+    const early = await admin("POST", "/rerate", { ...body, ...span });
     expect(early.status).toBe(400);
     // Moves the request's clock by three hours.
     const later = { ...env, CLOCK_OFFSET_MS: String(3 * HOURS_MS) } as unknown as Env;
-    const request = { method: "POST", key: env.ADMIN_TOKEN, body: { ...asked, ...span } };
+    const request = { method: "POST", key: env.ADMIN_TOKEN, body: { ...body, ...span } };
     const again = () => send("/admin/v1/rerate", { ...request, bindings: later });
     const answers = await Promise.all([again(), again(), again()]);
     for (const answer of answers) {

@@ -36,36 +36,36 @@ const keysOf = async (memberId: string): Promise<{ revoked: boolean }[]> => {
 
 describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
   it("removes the member from the list, and revokes only the member's keys", async () => {
-    const gone = await addMember(owner.orgId, "admin");
-    const keys = [gone.key, ...(await moreKeys(gone, 3))];
+    const removedMember = await addMember(owner.orgId, "admin");
+    const keys = [removedMember.key, ...(await moreKeys(removedMember, 3))];
     for (const key of keys) expect((await chat(key)).status).toBe(200);
-    const unused = (await addKey(gone.orgId, gone.memberId)).key;
-    const response = await remove(gone.memberId);
+    const unused = (await addKey(removedMember.orgId, removedMember.memberId)).key;
+    const response = await remove(removedMember.memberId);
     expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ id: gone.memberId, deleted: true });
+    expect(await response.json()).toEqual({ id: removedMember.memberId, deleted: true });
     for (const key of [...keys, unused]) {
       expect((await errorOf(await chat(key), 401)).type).toBe("invalid_api_key");
       expect((await send("/v1/models", { key })).status).toBe(401);
     }
     expect((await list()).map((member) => member.id)).toEqual([owner.memberId]);
-    expect(await keysOf(gone.memberId)).toHaveLength(5);
-    expect((await keysOf(gone.memberId)).every((key) => key.revoked)).toBe(true);
+    expect(await keysOf(removedMember.memberId)).toHaveLength(5);
+    expect((await keysOf(removedMember.memberId)).every((key) => key.revoked)).toBe(true);
     expect((await chat(owner.key)).status).toBe(200);
   });
 
   it("either serves or rejects each concurrent request of the member, and rejects all later requests", async () => {
-    const gone = await addMember(owner.orgId, "member");
+    const member = await addMember(owner.orgId, "member");
     // The key's object has cached the key, and reads the database again after a minute.
-    expect((await chat(gone.key)).status).toBe(200);
+    expect((await chat(member.key)).status).toBe(200);
     const before = await balanceOf(owner.key);
-    const some = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(gone.key));
-    const asked = some();
-    const removed = remove(gone.memberId);
-    asked.push(...some());
+    const sendChats = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(member.key));
+    const requests = sendChats();
+    const removed = remove(member.memberId);
+    requests.push(...sendChats());
     expect((await removed).status).toBe(200);
-    const late = await Promise.all(some());
+    const late = await Promise.all(sendChats());
     expect(new Set(late.map((answer) => answer.status))).toEqual(new Set([401]));
-    const answers = await Promise.all(asked);
+    const answers = await Promise.all(requests);
     const served = answers.filter((answer) => answer.status === 200);
     expect(answers.filter((answer) => ![200, 401].includes(answer.status))).toEqual([]);
     const costs = served.map((answer) => Number(answer.headers.get("x-cost-micro")));
@@ -74,86 +74,89 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
   });
 
   it("returns 200 for repeated calls, and keeps the original times of removal and revocation", async () => {
-    const gone = await addMember(owner.orgId, "member");
+    const member = await addMember(owner.orgId, "member");
     const rows = async (): Promise<unknown> => {
       const sql = `SELECT removed_at, revoked_at FROM members JOIN keys ON member_id = members.id
         WHERE members.id = ?`;
-      return (await env.DB.prepare(sql).bind(gone.memberId).all()).results;
+      return (await env.DB.prepare(sql).bind(member.memberId).all()).results;
     };
-    await remove(gone.memberId);
+    await remove(member.memberId);
     const before = await rows();
-    const again = await remove(gone.memberId);
-    expect([again.status, await again.json()]).toEqual([200, { id: gone.memberId, deleted: true }]);
+    const again = await remove(member.memberId);
+    expect([again.status, await again.json()]).toEqual([
+      200,
+      { id: member.memberId, deleted: true },
+    ]);
     expect(await rows()).toEqual(before);
   });
 
   it("revokes a key that the member creates during the removal", async () => {
-    const gone = await addMember(owner.orgId, "member");
+    const member = await addMember(owner.orgId, "member");
     const body = { name: "quick" };
-    const [removed, ...made] = await Promise.all([
-      remove(gone.memberId),
-      ...Array.from({ length: 6 }, () => send("/v1/keys", { key: gone.key, body })),
+    const [removed, ...responses] = await Promise.all([
+      remove(member.memberId),
+      ...Array.from({ length: 6 }, () => send("/v1/keys", { key: member.key, body })),
     ]);
     expect(removed.status).toBe(200);
     const fresh = await Promise.all(
-      made.filter((one) => one.status === 201).map((one) => one.json<{ key: string }>()),
+      responses.filter((one) => one.status === 201).map((one) => one.json<{ key: string }>()),
     );
     for (const { key } of fresh) expect((await chat(key)).status).toBe(401);
-    expect((await keysOf(gone.memberId)).every((key) => key.revoked)).toBe(true);
+    expect((await keysOf(member.memberId)).every((key) => key.revoked)).toBe(true);
     const late = { name: "late" };
-    await errorOf(await admin("POST", `${members()}/${gone.memberId}/keys`, late), 404);
+    await errorOf(await admin("POST", `${members()}/${member.memberId}/keys`, late), 404);
   });
 
   it("returns 503 if one of the member's keys can't be revoked everywhere, and succeeds on a retry", async () => {
     skipPauses();
-    const gone = await addMember(owner.orgId, "member");
-    await moreKeys(gone, 2);
-    await admin("DELETE", `/orgs/${gone.orgId}/keys/${gone.keyId}`);
-    const live = await liveHashesOf(gone.memberId);
-    const told: string[] = [];
+    const member = await addMember(owner.orgId, "member");
+    await moreKeys(member, 2);
+    await admin("DELETE", `/orgs/${member.orgId}/keys/${member.keyId}`);
+    const live = await liveHashesOf(member.memberId);
+    const notifiedHashes: string[] = [];
     const removeWith = (fails: (nth: number) => boolean): Promise<Response> => {
-      told.length = 0;
+      notifiedHashes.length = 0;
       const getByName = (hash: string): unknown => ({
         revoke: (at: number) => {
-          const nth = told.push(hash);
+          const nth = notifiedHashes.push(hash);
           if (fails(nth)) return Promise.reject(new Error("lost"));
           return env.KEY_REGISTER.getByName(hash).revoke(at);
         },
       });
       const bindings = bindingsWith({ KEY_REGISTER: { getByName } });
-      const path = `/admin/v1${members()}/${gone.memberId}`;
+      const path = `/admin/v1${members()}/${member.memberId}`;
       return send(path, { method: "DELETE", key: ADMIN_TOKEN, bindings });
     };
     const [first] = live;
-    const failed = await removeWith((nth) => told[nth - 1] === first);
+    const failed = await removeWith((nth) => notifiedHashes[nth - 1] === first);
     expect((await errorOf(failed, 503)).code).toBe("storage_unavailable");
     // Objects that their own DELETE has already notified are skipped.
-    expect(new Set(told)).toEqual(new Set(live));
+    expect(new Set(notifiedHashes)).toEqual(new Set(live));
     expect(await roles()).toEqual(["owner"]);
     const repeated = await removeWith(() => false);
     expect(repeated.status).toBe(200);
-    expect(told.toSorted()).toEqual(live.toSorted());
-    expect(told).toHaveLength(2);
+    expect(notifiedHashes.toSorted()).toEqual(live.toSorted());
+    expect(notifiedHashes).toHaveLength(2);
   });
 
   it("notifies the other region of the member's revoked global keys on each call", async () => {
-    const gone = await addMember(owner.orgId, "member");
+    const member = await addMember(owner.orgId, "member");
     const body = { name: "everywhere", scope: "global" };
-    const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);
-    expect(made.status).toBe(201);
-    const told: unknown[] = [];
+    const response = await admin("POST", `${members()}/${member.memberId}/keys`, body);
+    expect(response.status).toBe(201);
+    const revocations: unknown[] = [];
     const getByName = (name: string): unknown => ({
       enqueueRevocations: async (items: readonly object[]) => {
-        for (const item of items) told.push({ name, ...item });
+        for (const item of items) revocations.push({ name, ...item });
       },
     });
     const bindings = bindingsWith({ REGION_OUTBOX: { getByName } });
-    const path = `/admin/v1${members()}/${gone.memberId}`;
-    const once = { method: "DELETE", key: ADMIN_TOKEN, bindings };
-    expect((await send(path, once)).status).toBe(200);
-    expect(told).toMatchObject([{ name: "us/revocations" }]);
-    expect((await send(path, once)).status).toBe(200);
-    expect(told).toEqual([told[0], told[0]]);
+    const path = `/admin/v1${members()}/${member.memberId}`;
+    const removal = { method: "DELETE", key: ADMIN_TOKEN, bindings };
+    expect((await send(path, removal)).status).toBe(200);
+    expect(revocations).toMatchObject([{ name: "us/revocations" }]);
+    expect((await send(path, removal)).status).toBe(200);
+    expect(revocations).toEqual([revocations[0], revocations[0]]);
   });
 
   it("returns 409 last_owner for the only owner, and leaves the owner's keys active", async () => {
@@ -167,10 +170,10 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
 });
 
 async function moreKeys(member: Account, count: number): Promise<string[]> {
-  const made = await Promise.all(
+  const created = await Promise.all(
     Array.from({ length: count }, () => addKey(member.orgId, member.memberId)),
   );
-  return made.map(({ key }) => key);
+  return created.map(({ key }) => key);
 }
 
 async function liveHashesOf(memberId: string): Promise<string[]> {

@@ -44,25 +44,25 @@ describe("GET /admin/v1/orgs/{id}/members", () => {
 
 describe("POST /admin/v1/orgs/{id}/members", () => {
   it("returns 201 with the new member, and ignores read-only fields", async () => {
-    const wish = {
+    const body = {
       id: crypto.randomUUID(),
       created_at: "1999-01-01T00:00:00.000Z",
     };
     const response = await admin("POST", members(), {
       email: "A@b.example",
       role: "admin",
-      ...wish,
+      ...body,
     });
     expect(response.status).toBe(201);
-    const made = await response.json<Member>();
-    expect(made).toEqual({
+    const member = await response.json<Member>();
+    expect(member).toEqual({
       id: expect.stringMatching(UUID),
       email: "A@b.example",
       role: "admin",
       created_at: expect.stringMatching(/^20[2-9]/),
     });
-    expect(made.id).not.toBe(wish.id);
-    expect(await list()).toContainEqual(made);
+    expect(member.id).not.toBe(body.id);
+    expect(await list()).toContainEqual(member);
   });
 
   it("returns 409 with param email if a member already has the address, in upper or lower case", async () => {
@@ -101,12 +101,12 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
 
 describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
   it("returns the member in the list's format, and leaves omitted fields unchanged", async () => {
-    const made = await (await add("a@example.com")).json<Member>();
-    const promoted = await (await patch(made.id, { role: "billing" })).json();
-    expect(promoted).toEqual({ ...made, role: "billing" });
-    const moved = await (await patch(made.id, { email: "b@example.com" })).json();
-    expect(moved).toEqual({ ...made, role: "billing", email: "b@example.com" });
-    expect(await (await patch(made.id, {})).json()).toEqual(moved);
+    const member = await (await add("a@example.com")).json<Member>();
+    const promoted = await (await patch(member.id, { role: "billing" })).json();
+    expect(promoted).toEqual({ ...member, role: "billing" });
+    const moved = await (await patch(member.id, { email: "b@example.com" })).json();
+    expect(moved).toEqual({ ...member, role: "billing", email: "b@example.com" });
+    expect(await (await patch(member.id, {})).json()).toEqual(moved);
     expect(await list()).toContainEqual(moved);
   });
 
@@ -126,11 +126,11 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
   });
 
   it("accepts a case change in the member's address, but returns 409 for another member's address", async () => {
-    const made = await (await add("a@example.com")).json<Member>();
-    expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
-    const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
+    const member = await (await add("a@example.com")).json<Member>();
+    expect((await patch(member.id, { email: "A@example.com" })).status).toBe(200);
+    const response = await patch(member.id, { email: "Owner@Example.com", role: "admin" });
     expect((await errorOf(response, 409)).param).toBe("email");
-    expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
+    expect((await list())[1]).toEqual({ ...member, email: "A@example.com" });
   });
 
   it("returns 409 last_owner if the only owner is demoted, but allows demoting one of several owners", async () => {

@@ -15,13 +15,13 @@ it("GET /admin/v1/metrics counts isolates with a route in cooldown until the iso
   const name = crypto.randomUUID();
   const isolates = [separateIsolate(name), separateIsolate(name)];
   const leftOut = async () => (await isolates[0]?.metrics())?.match(LEFT_OUT) ?? [];
-  const ask = (isolate: number, model: string) =>
+  const chatOn = (isolate: number, model: string) =>
     isolates[isolate]?.ask("/v1/chat/completions", key, { ...HELLO, model });
-  await ask(0, "sandbox/echo");
+  await chatOn(0, "sandbox/echo");
   expect(await leftOut()).toEqual([]);
   for (const isolate of [0, 1]) {
-    for (let i = 0; i < 5; i++) await ask(isolate, "sandbox/status-500");
-    await ask(isolate, "sandbox/echo");
+    for (let i = 0; i < 5; i++) await chatOn(isolate, "sandbox/status-500");
+    await chatOn(isolate, "sandbox/echo");
     const line = 'turnpike_routes_left_out_isolates{route="sandbox:status-500",state="open"}';
     expect(await leftOut()).toEqual([`${line} ${isolate + 1}`]);
   }
@@ -36,10 +36,10 @@ it("GET /admin/v1/metrics uses the last report of each isolate for five minutes"
   await stub.add({}, { isolate: "b", series: { x: 1 } });
   await stub.add({}, { isolate: "a", series: { x: 1 } });
   const counted = await stub.read();
-  const saidMs = Math.max(...Object.values(counted.views ?? {}).map(({ atMs }) => atMs));
-  expect(sumIsolateGauges(counted, saidMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
-  expect(sumIsolateGauges(counted, saidMs)).not.toHaveProperty("y");
-  expect(sumIsolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
+  const reportedMs = Math.max(...Object.values(counted.views ?? {}).map(({ atMs }) => atMs));
+  expect(sumIsolateGauges(counted, reportedMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
+  expect(sumIsolateGauges(counted, reportedMs)).not.toHaveProperty("y");
+  expect(sumIsolateGauges(counted, reportedMs + 300_000)).toEqual({ turnpike_isolates: 0 });
 });
 
 it("the metrics object deletes reports of isolates that stopped reporting", async () => {

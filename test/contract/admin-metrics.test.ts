@@ -5,7 +5,7 @@ import { runCron, runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import { separateIsolate } from "./metrics-client.ts";
 
-function gone(): Promise<never> {
+function rejectUnavailable(): Promise<never> {
   return Promise.reject(Object.assign(new Error("gone"), { retryable: true }));
 }
 
@@ -100,7 +100,9 @@ describe("GET /admin/v1/metrics", () => {
 });
 
 it("GET /admin/v1/metrics returns 503 if the region's metrics can't be read", async () => {
-  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => ({ read: gone }) } });
+  const bindings = bindingsWith({
+    REGION_METRICS: { getByName: () => ({ read: rejectUnavailable }) },
+  });
   const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
   expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
 });

@@ -135,10 +135,10 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
   it("continues a reconciliation at its cursor, and restarts for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
-    const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
+    const { next_after: after, ...rest } = await first.json<{ next_after: string }>();
     expect(JSON.parse(after)).toEqual({ tries: 4, run: null });
     const second = await (await post("/reconcile", { within_ms: 0, after })).json();
-    expect(second).toEqual({ ...standing, rows_read: expect.any(Number) });
+    expect(second).toEqual({ ...rest, rows_read: expect.any(Number) });
   });
 });
 
@@ -146,12 +146,12 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
   it("returns 201 with a key that works immediately, and stores the key nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
-    const made = await response.json<{ key: string; id: string; prefix: string }>();
-    expect(made).toEqual({
+    const created = await response.json<{ key: string; id: string; prefix: string }>();
+    expect(created).toEqual({
       id: expect.stringMatching(/^key_/),
       member_id: account.memberId,
       name: "another",
-      prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
+      prefix: created.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
       region: "eu",
       scope: "global",
       rpm_limit: 9,
@@ -160,15 +160,15 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
       revoked: false,
       key: expect.stringMatching(/^svc_sk_gbl_eu_live_/),
     });
-    const read = await send("/v1/models", { key: made.key });
+    const read = await send("/v1/models", { key: created.key });
     expect(read.headers.get("x-ratelimit-limit-requests")).toBe("9");
     const rows = await env.DB.prepare("SELECT * FROM keys").all();
-    expect(JSON.stringify(rows.results)).not.toContain(made.key);
-    expect(JSON.stringify(rows.results)).not.toContain(made.key.slice(-20));
+    expect(JSON.stringify(rows.results)).not.toContain(created.key);
+    expect(JSON.stringify(rows.results)).not.toContain(created.key.slice(-20));
   });
 
   it("uses default values for null fields, and ignores read-only fields", async () => {
-    const wish = {
+    const body = {
       rpm_limit: null,
       scope: null,
       id: "key_mine",
@@ -177,10 +177,15 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
       revoked: true,
       prefix: "svc",
     };
-    const made = await (await create(wish)).json<Record<string, unknown>>();
-    expect(made).toMatchObject({ rpm_limit: 60, scope: "regional", region: "eu", revoked: false });
-    expect(made["id"]).not.toBe("key_mine");
-    const seen = await send("/v1/models", { key: String(made["key"]) });
-    expect(seen.headers.get("openai-organization")).toBe(account.orgId);
+    const created = await (await create(body)).json<Record<string, unknown>>();
+    expect(created).toMatchObject({
+      rpm_limit: 60,
+      scope: "regional",
+      region: "eu",
+      revoked: false,
+    });
+    expect(created["id"]).not.toBe("key_mine");
+    const response = await send("/v1/models", { key: String(created["key"]) });
+    expect(response.headers.get("openai-organization")).toBe(account.orgId);
   });
 });

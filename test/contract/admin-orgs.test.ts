@@ -63,14 +63,14 @@ describe("POST /admin/v1/orgs", () => {
   });
 
   it("creates a regional key with 60 requests per minute and a non-personal organization by default", async () => {
-    const made = await (await create()).json<MadeOrganization>();
-    expect(made.organization).toMatchObject({ is_personal: false });
-    expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
-    expect(made.key.key).toMatch(/^svc_sk_eu_live_[0-9A-Za-z]{40}$/);
+    const created = await (await create()).json<MadeOrganization>();
+    expect(created.organization).toMatchObject({ is_personal: false });
+    expect(created.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
+    expect(created.key.key).toMatch(/^svc_sk_eu_live_[0-9A-Za-z]{40}$/);
   });
 
   it("ignores read-only fields", async () => {
-    const wish = {
+    const body = {
       id: crypto.randomUUID(),
       region: "us",
       status: "suspended",
@@ -78,14 +78,14 @@ describe("POST /admin/v1/orgs", () => {
       held_micro: -5,
       created_at: "1999-01-01T00:00:00.000Z",
     };
-    const { organization } = await (await create(wish)).json<MadeOrganization>();
+    const { organization } = await (await create(body)).json<MadeOrganization>();
     expect(organization).toMatchObject({
       region: "eu",
       status: "active",
       credits_micro: 0,
       held_micro: 0,
     });
-    expect(organization.id).not.toBe(wish.id);
+    expect(organization.id).not.toBe(body.id);
     const row = await env.DB.prepare("SELECT * FROM balances WHERE org_id = ?")
       .bind(organization.id)
       .first();

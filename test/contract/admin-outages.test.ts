@@ -16,7 +16,7 @@ function region(changes: Readonly<Record<string, unknown>> = {}): Env {
   return bindingsWith({
     WALLET: walletsThat(() => success({})),
     REGION_OUTBOX: outboxesWith({}),
-    REGION_METRICS: counted({}),
+    REGION_METRICS: metricsWith({}),
     ...changes,
   });
 }
@@ -30,7 +30,7 @@ function outboxesWith(depth: object) {
   return { getByName: () => ({ depth: async () => whole }) };
 }
 
-function counted(read: object) {
+function metricsWith(read: object) {
   const nowMs = Date.now();
   const gauges = { atMs: nowMs, series: {} };
   const jobs = { payments: { atMs: nowMs, series: {} } };
@@ -45,19 +45,19 @@ async function problems(bindings: Env): Promise<readonly Problem[]> {
 }
 
 /** Makes the peer return this response to every request. */
-function peerAnswers(answer: () => Response | Promise<Response>) {
+function mockPeer(answer: () => Response | Promise<Response>) {
   return vi.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
 }
-const away = (): never => {
+const throwUnavailable = (): never => {
   throw new Error("D1_ERROR: away");
 };
-const IS_THERE = () => Response.json({ ok: false, failure: { kind: "invalid_api_key" } });
+const respondAsPeer = () => Response.json({ ok: false, failure: { kind: "invalid_api_key" } });
 
 beforeEach(async () => {
   for (const level of ["log", "warn", "error"] as const) {
     vi.spyOn(console, level).mockImplementation(() => undefined);
   }
-  peerAnswers(IS_THERE);
+  mockPeer(respondAsPeer);
   await env.DB.prepare("DELETE FROM cursors").run();
 });
 
@@ -128,7 +128,7 @@ describe("GET /admin/v1/health", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
     const here = region({ ...UPSTREAM_VARS, WALLET: env.WALLET });
     expect((await chat(key, { model: "mock/chat" }, { bindings: here })).status).toBe(502);
-    peerAnswers(IS_THERE);
+    mockPeer(respondAsPeer);
     const refused = [
       {
         kind: "model_refused",
@@ -140,10 +140,10 @@ describe("GET /admin/v1/health", () => {
       'turnpike_routes_left_out_isolates{route="mock:up-chat",state="disabled"}': 1,
     };
     const views = { another: { atMs: Date.now(), series } };
-    const elsewhere = region({ ...UPSTREAM_VARS, REGION_METRICS: counted({ views }) });
+    const elsewhere = region({ ...UPSTREAM_VARS, REGION_METRICS: metricsWith({ views }) });
     expect(await problems(elsewhere)).toEqual(refused);
     const long = { another: { atMs: Date.now() - HOUR, series } };
-    const gone = region({ ...UPSTREAM_VARS, REGION_METRICS: counted({ views: long }) });
+    const gone = region({ ...UPSTREAM_VARS, REGION_METRICS: metricsWith({ views: long }) });
     expect(await problems(gone)).toEqual([]);
   });
 
@@ -161,7 +161,7 @@ describe("GET /admin/v1/health", () => {
     ],
     ["returns an unexpected response", () => Response.json({ hello: 1 }), /as a peer does\.$/],
   ])("reports a problem if the other region %s", async (_how, answer, message) => {
-    peerAnswers(answer);
+    mockPeer(answer);
     const found = await problems(region());
     expect(found).toMatchObject([{ kind: "peer_unreachable" }]);
     expect(found[0]?.message).toMatch(message);
@@ -175,7 +175,7 @@ describe("GET /admin/v1/health", () => {
   ])(
     "decides from the last run whether the hourly sweep is late: %s",
     async (_when, read, isLate) => {
-      const found = await problems(region({ REGION_METRICS: counted(read) }));
+      const found = await problems(region({ REGION_METRICS: metricsWith(read) }));
       expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
     },
   );
@@ -196,7 +196,7 @@ describe("GET /admin/v1/health", () => {
   ])(
     "decides from the last success whether the payments sweep is late: %s",
     async (_when, read, isLate) => {
-      const found = await problems(region({ REGION_METRICS: counted(read) }));
+      const found = await problems(region({ REGION_METRICS: metricsWith(read) }));
       expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
     },
   );
@@ -246,9 +246,9 @@ describe("GET /admin/v1/health", () => {
 
   it("reports an unavailable database and a database that contradicts wallets", async () => {
     const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
-    const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
+    const found = await problems(region({ REGION_METRICS: metricsWith({ gauges }) }));
     expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);
-    const without = await problems(region({ DB: { prepare: away } }));
+    const without = await problems(region({ DB: { prepare: throwUnavailable } }));
     expect(without).toMatchObject([{ kind: "book_away" }]);
   });
 });

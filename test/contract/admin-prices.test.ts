@@ -9,26 +9,26 @@ const ROW = { list: "partners", item: "sandbox/echo", price: { input: 3, output:
 
 let minute = 0;
 /** Returns a time that no other price row of these tests has. */
-const someTime = (): string => later((300 + minute++) * 60_000);
+const uniqueTime = (): string => later((300 + minute++) * 60_000);
 
 const post = (rows: readonly object[]): Promise<Response> => admin("POST", "/prices", { rows });
-const posted = async (row: object = {}): Promise<{ id: string; from: string }> => {
-  const response = await post([{ ...ROW, from: someTime(), ...row }]);
+const postRow = async (row: object = {}): Promise<{ id: string; from: string }> => {
+  const response = await post([{ ...ROW, from: uniqueTime(), ...row }]);
   expect(response.status).toBe(201);
   const { prices } = await response.json<{ prices: { id: string; from: string }[] }>();
   return prices[0] ?? { id: "", from: "" };
 };
 /** Creates a price row in force, as if it had been posted before the lead time. */
-const begun = (list: string, item: string, says: object): Promise<unknown> =>
+const insertActivePrice = (list: string, item: string, terms: object): Promise<unknown> =>
   env.DB.prepare(
     `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
      VALUES (?, ?, ?, ?, ?, ?, 'test', 0)`,
   )
-    .bind(`prc_${crypto.randomUUID()}`, list, item, Date.now() - HOUR_MS, ...saying(says))
+    .bind(`prc_${crypto.randomUUID()}`, list, item, Date.now() - HOUR_MS, ...priceColumns(terms))
     .run();
-const saying = (says: { price?: object; percent?: number }): (string | number | null)[] => [
-  says.price === undefined ? null : JSON.stringify(says.price),
-  says.percent ?? null,
+const priceColumns = (terms: { price?: object; percent?: number }): (string | number | null)[] => [
+  terms.price === undefined ? null : JSON.stringify(terms.price),
+  terms.percent ?? null,
 ];
 const errorOf = async (
   response: Response,
@@ -41,7 +41,7 @@ const errorOf = async (
 
 describe("POST /admin/v1/prices", () => {
   it("returns 201 with the stored prices, and adds nothing for a repeated call", async () => {
-    const row = { ...ROW, from: someTime() };
+    const row = { ...ROW, from: uniqueTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
       {
@@ -104,12 +104,12 @@ describe("POST /admin/v1/prices", () => {
     ["a list without a name", { list: "" }, "rows[1].list"],
     ["a list with an invalid name", { list: "Our Best" }, "rows[1].list"],
   ])("returns 400 with the param for %s, and adds no price", async (_what, wrong, param) => {
-    const good = { ...ROW, from: someTime() };
-    const response = await post([good, { ...ROW, from: someTime(), ...wrong }]);
+    const valid = { ...ROW, from: uniqueTime() };
+    const response = await post([valid, { ...ROW, from: uniqueTime(), ...wrong }]);
     expect(response.status).toBe(400);
     expect(await errorOf(response)).toMatchObject({ param });
     const found = await env.DB.prepare("SELECT 1 FROM prices WHERE from_at = ?")
-      .bind(Date.parse(good.from))
+      .bind(Date.parse(valid.from))
       .first();
     expect(found).toBeNull();
   });
@@ -126,20 +126,20 @@ describe("POST /admin/v1/prices", () => {
 
 describe("DELETE /admin/v1/prices/{price_id}", () => {
   it("deletes a price that takes effect later, and returns 404 for a second call", async () => {
-    const { id } = await posted();
+    const { id } = await postRow();
     const gone = await admin("DELETE", `/prices/${id}`);
     expect(await gone.json()).toEqual({ id, deleted: true });
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
   it("returns 409 for a price in effect and for the last price of a customer's price list", async () => {
-    await begun("begun", "*", { percent: 3 });
+    await insertActivePrice("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;
     }>();
     const inForce = await admin("DELETE", `/prices/${row?.id}`);
     expect([inForce.status, (await errorOf(inForce)).code]).toEqual([409, "price_in_force"]);
-    const { id } = await posted({ list: "only-one" });
+    const { id } = await postRow({ list: "only-one" });
     const { orgId } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "only-one" });
     const used = await admin("DELETE", `/prices/${id}`);
@@ -159,8 +159,10 @@ describe("PATCH /admin/v1/orgs/{id} with a price_list", () => {
   });
 
   it("applies the price list to the organization's next charge, receipt and model list", async () => {
-    await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
-    await begun("half", "*", { percent: 50 });
+    await insertActivePrice("half", "sandbox/echo", {
+      price: { input: 500_000, output: 1_000_000 },
+    });
+    await insertActivePrice("half", "*", { percent: 50 });
     const { orgId, key } = await openAccount();
     const receiptOf = async (response: Response): Promise<Record<string, unknown>> => {
       await response.text();
@@ -169,8 +171,8 @@ describe("PATCH /admin/v1/orgs/{id} with a price_list", () => {
     };
     const before = await receiptOf(await chat(key));
     expect(before).toMatchObject({ price: { input: 1_000_000 }, price_list: null });
-    const given = await admin("PATCH", `/orgs/${orgId}`, { price_list: "half" });
-    expect(await given.json()).toMatchObject({ price_list: "half" });
+    const updated = await admin("PATCH", `/orgs/${orgId}`, { price_list: "half" });
+    expect(await updated.json()).toMatchObject({ price_list: "half" });
     const response = await chat(key);
     const after = await receiptOf(response);
     expect(after).toMatchObject({
@@ -191,7 +193,7 @@ describe("PATCH /admin/v1/orgs/{id} with a price_list", () => {
   });
 
   it("shows the next price and its start date in GET /v1/models and in the console", async () => {
-    const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
+    const { from } = await postRow({ list: "soon-dearer", price: { input: 9, output: 11 } });
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
     const path = "/v1/models/sandbox/echo";
@@ -212,7 +214,7 @@ describe("PATCH /admin/v1/orgs/{id} with a price_list", () => {
 
 it("POST /admin/v1/prices sets prices for cache reads and writes, which appear in charges and receipts", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
-  const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
+  const row = { list: "cached", item: "sandbox/echo", price, from: uniqueTime() };
   expect((await post([row])).status).toBe(201);
   const listed = await (await admin("GET", "/prices?list=cached")).json<{ prices: object[] }>();
   expect(listed.prices).toMatchObject([row]);
@@ -230,7 +232,7 @@ it("POST /admin/v1/prices sets prices for cache reads and writes, which appear i
 });
 
 it("GET /admin/v1/prices returns every price in pages, ordered by list, item and date", async () => {
-  for (let i = 0; i < 3; i++) await posted({ list: "paged" });
+  for (let i = 0; i < 3; i++) await postRow({ list: "paged" });
   const seen: string[] = [];
   for (let after = ""; ;) {
     const path = `/prices?list=paged&limit=2${after === "" ? "" : `&after=${after}`}`;
@@ -246,7 +248,7 @@ it("GET /admin/v1/prices returns every price in pages, ordered by list, item and
 
 it("a paid request uses cached price lists if the database fails, and returns 503 if no copy is cached", async () => {
   const { key } = await openAccount();
-  const away = {
+  const bindings = {
     ...env,
     DB: {
       prepare: () => {
@@ -258,9 +260,9 @@ it("a paid request uses cached price lists if the database fails, and returns 50
   // nothing.
   const { key: other } = await openAccount();
   await (await chat(other)).text();
-  expect((await chat(other, {}, { bindings: { ...away } })).status).toBe(200);
+  expect((await chat(other, {}, { bindings: { ...bindings } })).status).toBe(200);
   vi.spyOn(caches.default, "match").mockResolvedValue(undefined);
-  const response = await chat(key, {}, { bindings: away });
+  const response = await chat(key, {}, { bindings });
   expect([response.status, (await errorOf(response)).code]).toEqual([503, "prices_unavailable"]);
   const balance = await send("/v1/balance", { key });
   expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 });

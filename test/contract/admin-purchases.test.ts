@@ -20,17 +20,17 @@ type Page = { readonly purchases: readonly Purchase[]; readonly next_after: stri
 let stripe: FakeStripe;
 beforeEach(async () => {
   stripe = useStripe();
-  bought.clear();
+  purchaseIds.clear();
   await env.DB.prepare("DELETE FROM purchases").run();
 });
 
 const page = async (query = ""): Promise<Page> => (await admin("GET", `/purchases${query}`)).json();
 /** The purchases of this test, because sweeps also publish those of other tests. */
-const bought = new Set<string>();
-const own = async (query = ""): Promise<readonly Purchase[]> =>
-  (await page(query)).purchases.filter(({ id }) => bought.has(id));
+const purchaseIds = new Set<string>();
+const ownPurchases = async (query = ""): Promise<readonly Purchase[]> =>
+  (await page(query)).purchases.filter(({ id }) => purchaseIds.has(id));
 const ids = async (query = ""): Promise<readonly string[]> =>
-  (await own(query)).map(({ id }) => id);
+  (await ownPurchases(query)).map(({ id }) => id);
 
 async function buy({ key }: Account): Promise<string> {
   const headers = { "idempotency-key": crypto.randomUUID() };
@@ -38,7 +38,7 @@ async function buy({ key }: Account): Promise<string> {
   const response = await send("/v1/credits/purchases", { key, headers, body });
   expect(response.status).toBe(202);
   const { id } = await response.json<{ id: string }>();
-  bought.add(id);
+  purchaseIds.add(id);
   await vi.waitFor(async () => expect(await ids()).toContain(id), LONG);
   return id;
 }
@@ -62,7 +62,7 @@ describe("GET /admin/v1/purchases", () => {
       await pay(account, await buy(account));
     }
     const open = await buy(accounts[0] as Account);
-    const purchases = await own();
+    const purchases = await ownPurchases();
     expect(purchases).toHaveLength(3);
     expect(purchases[0]).toMatchObject({ id: open, url: null });
     for (const { organization, url: _url, ...listed } of purchases) {

@@ -30,21 +30,21 @@ async function session(): Promise<{ readonly id: string; readonly token: string 
 }
 async function webhook(): Promise<string> {
   const body = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
-  const made = await send("/v1/webhooks", { key: account.key, body });
-  return (await made.json<{ id: string }>()).id;
+  const response = await send("/v1/webhooks", { key: account.key, body });
+  return (await response.json<{ id: string }>()).id;
 }
 
 describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
   it("returns 201 with a new secret on each call, and the old secret works only during the overlap", async () => {
     const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
     expect(first.status).toBe(201);
-    const made = await first.json<{ key: string }>();
-    expect(made).toMatchObject({ id: account.keyId, member_id: account.memberId });
-    expect(await Promise.all([account.key, made.key].map(statusOf))).toEqual([200, 200]);
+    const created = await first.json<{ key: string }>();
+    expect(created).toMatchObject({ id: account.keyId, member_id: account.memberId });
+    expect(await Promise.all([account.key, created.key].map(statusOf))).toEqual([200, 200]);
     const again = await rotate({ overlap_seconds: 3600 }, { name: "one" });
-    expect((await again.json<{ key: string }>()).key).toBe(made.key);
+    expect((await again.json<{ key: string }>()).key).toBe(created.key);
     const last = await (await rotate({ overlap_seconds: 0 })).json<{ key: string }>();
-    const all = [account.key, made.key, last.key];
+    const all = [account.key, created.key, last.key];
     expect(await Promise.all(all.map(statusOf))).toEqual([401, 401, 200]);
     expect(await events("key.rotated")).toMatchObject([
       { actor: BY_ADMIN, subject: account.keyId },
@@ -95,10 +95,10 @@ describe("the endpoint /admin/v1/orgs/{id}/sessions", () => {
       expect(await statusOf(token)).toBe(401);
     }
     expect(await statusOf(two.token)).toBe(200);
-    const told = await events("session.ended");
+    const sessionEvents = await events("session.ended");
     // An unused session emits no event.
-    expect(told.map(({ subject }) => subject)).toEqual([one.id]);
-    for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
+    expect(sessionEvents.map(({ subject }) => subject)).toEqual([one.id]);
+    for (const { actor } of sessionEvents) expect(actor).toEqual(BY_ADMIN);
   });
 });
 
@@ -106,10 +106,10 @@ describe("the endpoint /admin/v1/orgs/{id}/webhooks", () => {
   let bodies: string[];
   beforeEach(() => {
     bodies = [];
-    const real = globalThis.fetch;
+    const originalFetch = globalThis.fetch;
     vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
       const request = new Request(input, init);
-      if (new URL(request.url).hostname !== "hooks.turnpike.dev") return real(input, init);
+      if (new URL(request.url).hostname !== "hooks.turnpike.dev") return originalFetch(input, init);
       bodies.push(await request.text());
       return new Response("ok");
     });

@@ -13,15 +13,15 @@ beforeAll(async () => {
   cookie = await login(ADMIN_TOKEN);
 });
 
-const look = (org: string, by = cookie): Promise<Response> =>
+const viewAs = (org: string, by = cookie): Promise<Response> =>
   callFromPage("/as", by, { method: "POST", body: { org } });
 
 /** Removes the parts of a response that can change between two reads. */
-const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
+const withoutLastUse = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
 
 describe("POST /console/api/as", () => {
   it("shows an operator every list that the organization's owner sees", async () => {
-    const seen = await (await look(account.orgId)).json<object>();
+    const seen = await (await viewAs(account.orgId)).json<object>();
     expect(seen).toMatchObject({
       kind: "operator",
       role: "owner",
@@ -36,16 +36,16 @@ describe("POST /console/api/as", () => {
     for (const path of lists) {
       const own = await send(path, { key: account.key });
       const shown = await callFromPage(path, cookie);
-      expect([path, shown.status, still(await shown.text())]).toEqual([
+      expect([path, shown.status, withoutLastUse(await shown.text())]).toEqual([
         path,
         own.status,
-        still(await own.text()),
+        withoutLastUse(await own.text()),
       ]);
     }
   });
 
   it("starts a read-only session that rejects changes and paid requests with 403 read_only", async () => {
-    await look(account.orgId);
+    await viewAs(account.orgId);
     const changes = KEY_ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
       path.replaceAll(/:\w+(?:\{.+?\})?/g, "resp_1"),
@@ -63,7 +63,7 @@ describe("POST /console/api/as", () => {
   });
 
   it("gives no access to stored responses, because operators must not read prompts", async () => {
-    await look(account.orgId);
+    await viewAs(account.orgId);
     for (const path of ["/v1/responses/resp_1", "/v1//responses/resp_1/input_items"]) {
       const answer = await callFromPage(path, cookie);
       expect([path, (await errorOf(answer, 403)).code]).toEqual([path, "role_required"]);
@@ -73,16 +73,16 @@ describe("POST /console/api/as", () => {
   });
 
   it("records one operator.viewed event per hour in the organization's event log", async () => {
-    await look(account.orgId);
-    await look(account.orgId);
-    const told = await send("/v1/events?type=operator.viewed", { key: account.key });
-    expect((await told.json<{ events: object[] }>()).events).toMatchObject([
+    await viewAs(account.orgId);
+    await viewAs(account.orgId);
+    const response = await send("/v1/events?type=operator.viewed", { key: account.key });
+    expect((await response.json<{ events: object[] }>()).events).toMatchObject([
       { actor: { kind: "operator" }, subject: account.orgId },
     ]);
   });
 
   it("restores the operator's own session on DELETE", async () => {
-    await look(account.orgId);
+    await viewAs(account.orgId);
     const ended = await callFromPage("/as", cookie, { method: "DELETE" });
     expect(await ended.json()).toMatchObject({ role: "operator", organization: null });
     expect((await callFromPage("/v1/balance", cookie)).status).toBe(403);
@@ -91,26 +91,26 @@ describe("POST /console/api/as", () => {
 
   it("returns 409 to a console page that still shows a different organization", async () => {
     const other = await openAccount();
-    await look(account.orgId);
-    await look(other.orgId);
+    await viewAs(account.orgId);
+    await viewAs(other.orgId);
     const headers = { "x-organization": account.orgId };
     const answer = await callFromPage("/v1/balance", cookie, { headers });
     expect((await errorOf(answer, 409)).code).toBe("other_organization");
   });
 
   it("returns 404 for an unknown organization, 403 for a key's session and 401 without a session", async () => {
-    await errorOf(await look("nobody"), 404);
-    expect((await errorOf(await look(account.orgId, await login(account.key)), 403)).code).toBe(
+    await errorOf(await viewAs("nobody"), 404);
+    expect((await errorOf(await viewAs(account.orgId, await login(account.key)), 403)).code).toBe(
       "role_required",
     );
-    await errorOf(await look(account.orgId, ""), 401);
+    await errorOf(await viewAs(account.orgId, ""), 401);
   });
 
   it("opens a suspended organization, even without an active owner key", async () => {
     const other = await openAccount();
     await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
     expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);
-    expect((await look(other.orgId)).status).toBe(200);
+    expect((await viewAs(other.orgId)).status).toBe(200);
     expect((await callFromPage("/v1/balance", cookie)).status).toBe(200);
     expect((await callFromPage("/v1/keys", cookie)).status).toBe(200);
   });

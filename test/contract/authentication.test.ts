@@ -14,18 +14,18 @@ beforeAll(async () => {
 
 const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>
   send("/v1/models", { headers: { authorization }, ...(bindings && { bindings }) });
-const minted = async (home: Region, scope: KeyScope): Promise<string> =>
+const mintKeyFor = async (home: Region, scope: KeyScope): Promise<string> =>
   (await mintKey({ home, scope, secrets: keySecrets() })).key;
 
 /** Returns a key that was revoked in one of its objects, in the wallet after its first use. */
-async function revokedKey(where: "wallet" | "register"): Promise<string> {
+async function revokedKey(revokedIn: "wallet" | "register"): Promise<string> {
   const account = await openAccount();
-  if (where === "wallet") await send("/v1/models", { key: account.key });
+  if (revokedIn === "wallet") await send("/v1/models", { key: account.key });
   const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
     .bind(account.keyId)
     .first<{ hash: string }>();
   const hash = row?.hash ?? "";
-  if (where === "register") await env.KEY_REGISTER.getByName(hash).revoke(Date.now());
+  if (revokedIn === "register") await env.KEY_REGISTER.getByName(hash).revoke(Date.now());
   else await env.WALLET.getByName(account.orgId).revokeKey(hash, Date.now());
   return account.key;
 }
@@ -70,7 +70,7 @@ describe("authentication with an invalid key", () => {
       "Bearer sk-proj-abcdef",
       "Bearer rk-eu-abcdef",
       "Bearer null",
-      `Bearer ${await minted("eu", "regional")}`, // has a valid checksum, but was never issued
+      `Bearer ${await mintKeyFor("eu", "regional")}`, // has a valid checksum, but was never issued
       `Bearer ${await revokedKey("wallet")}`,
       `Bearer ${await revokedKey("register")}`,
     ];
@@ -106,7 +106,7 @@ describe("authentication with an invalid key", () => {
 describe("authentication with a key of another region", () => {
   it("returns 403 region_mismatch for a regional key, even for a key that was never issued", async () => {
     const { bindings, ...counted } = countedBindings();
-    const response = await withHeader(`Bearer ${await minted("us", "regional")}`, bindings);
+    const response = await withHeader(`Bearer ${await mintKeyFor("us", "regional")}`, bindings);
     expect(response.headers.has("openai-organization")).toBe(false);
     expect(await errorOf(response, 403)).toMatchObject({
       type: "region_mismatch",
@@ -117,7 +117,7 @@ describe("authentication with a key of another region", () => {
   });
 
   it("returns 503 home_region_unreachable with retry-after for a global key", async () => {
-    const response = await withHeader(`Bearer ${await minted("us", "global")}`);
+    const response = await withHeader(`Bearer ${await mintKeyFor("us", "global")}`);
     expect(response.headers.get("retry-after")).toBe("1");
     expect(await errorOf(response, 503)).toMatchObject({
       type: "api_error",

@@ -39,7 +39,7 @@ const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
 /** A member with the cookie of a login by key or as a person. */
 type Visitor = {
   readonly account: Account;
-  readonly ask: (row: Row, id: string) => Promise<Response>;
+  readonly call: (row: Row, id: string) => Promise<Response>;
 };
 type Team = Readonly<Record<Role, Visitor>>;
 
@@ -56,7 +56,7 @@ let stripe: FakeStripe;
 /** Cookies that no call accepts. */
 let invalid: Readonly<Record<string, string | undefined>>;
 
-const called = (cookie: string | undefined, row: Row, id: string): Promise<Response> => {
+const callAs = (cookie: string | undefined, row: Row, id: string): Promise<Response> => {
   const { path, sending } = callOf(row, id);
   return callFromPage(path, cookie, sending);
 };
@@ -82,7 +82,7 @@ async function keyTeam(): Promise<Team> {
     const account = role === "owner" ? first : await addMember(first.orgId, role);
     await allowHolds(account);
     const cookie = await login(account.key);
-    return { account, ask: (row, id) => called(cookie, row, id) };
+    return { account, call: (row, id) => callAs(cookie, row, id) };
   });
 }
 
@@ -98,7 +98,7 @@ async function personTeam(): Promise<Team> {
     people[role] = browser;
     const memberId = view.member.id;
     const account = { orgId, memberId, ...(await addKey(orgId, memberId)) };
-    const call: Visitor["ask"] = (row, id) => {
+    const call: Visitor["call"] = (row, id) => {
       const { path, sending } = callOf(row, id);
       return browser.ask(
         sending.method ?? "GET",
@@ -107,7 +107,7 @@ async function personTeam(): Promise<Team> {
         sending.headers,
       );
     };
-    return { account, ask: call };
+    return { account, call };
   });
   browsers = people as Record<Role, Browser>;
   return team;
@@ -157,11 +157,11 @@ describe("each /v1 route that the console calls", () => {
   it.each(byName(ALL_ROWS))("accepts only cookies of allowed roles: %s", async (_, row) => {
     for (const [kind, team] of [...Object.entries(byKey), ["person", byPerson] as const]) {
       for (const role of MEMBER_ROLES) {
-        const { account, ask: asked } = team[role];
+        const { account, call } = team[role];
         const sent = await withKey(row, account);
-        const found = await verdict(await asked(sent, await ownId(row, account)));
+        const found = await verdict(await call(sent, await ownId(row, account)));
         const isRefused = kind === "person" && isHolding(row);
-        const refused = isRefused ? await verdict(await asked(sent, unknownId(row))) : [];
+        const refused = isRefused ? await verdict(await call(sent, unknownId(row))) : [];
         const expected = isRefused ? refused : expectedOf(row, role);
         expect([kind, role, ...found]).toEqual([kind, role, ...expected]);
         expect(isRefused && found[0] < 400).toBe(false);
@@ -176,8 +176,8 @@ describe("a /v1 route called by the console with another organization's resource
     async (_, row) => {
       for (const caller of [...Object.values(byKey.other), ...Object.values(byPerson)]) {
         const id = await ownId(row, byKey.own.owner.account);
-        const theirs = await verdict(await caller.ask(row, id));
-        expect(theirs).toEqual(await verdict(await caller.ask(row, unknownId(row))));
+        const theirs = await verdict(await caller.call(row, id));
+        expect(theirs).toEqual(await verdict(await caller.call(row, unknownId(row))));
         expect([403, 404]).toContain(theirs[0]);
       }
     },
@@ -197,7 +197,7 @@ describe("each route of the console", () => {
       const id = unknownId(row);
       const rejected = isHidden(row) ? 404 : 401;
       for (const [name, cookie] of Object.entries(invalid)) {
-        expect([name, (await called(cookie, row, id)).status]).toEqual([name, rejected]);
+        expect([name, (await callAs(cookie, row, id)).status]).toEqual([name, rejected]);
       }
       const { path, sending } = callOf(row, id);
       const headers = {
@@ -238,7 +238,7 @@ describe("each operator route that the console calls", () => {
         const row: Row =
           body === undefined ? [method, named, [], 200] : [method, named, [], 200, body];
         for (const team of [byKey.own, byPerson]) {
-          expect(await verdict(await team[role].ask(row, ""))).toEqual([403, "role_required"]);
+          expect(await verdict(await team[role].call(row, ""))).toEqual([403, "role_required"]);
         }
       }
     },
@@ -250,8 +250,8 @@ describe("each operator route that the console calls", () => {
       const [method, route] = row;
       const { account } = byKey.own.owner;
       const id = await ownId(row, account);
-      const outside = await verdict(await called(operatorsCookie, row, id));
-      const inside = await verdict(await called(viewersCookie, row, id));
+      const outside = await verdict(await callAs(operatorsCookie, row, id));
+      const inside = await verdict(await callAs(viewersCookie, row, id));
       // An operator who views an organization has no stored responses.
       const isKeys = OWN_KEY_PATHS.has(route);
       const isBarred = method !== "GET" || route.startsWith("/v1/responses/");
@@ -269,7 +269,7 @@ describe("each route for people who log in without a key", () => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID()).replace("/console/api", "");
       const row: Row = method === "GET" ? [method, named, [], 200] : [method, named, [], 200, {}];
       for (const role of MEMBER_ROLES) {
-        const others = [byKey.own[role].ask(row, ""), called(operatorsCookie, row, "")];
+        const others = [byKey.own[role].call(row, ""), callAs(operatorsCookie, row, "")];
         for (const one of await Promise.all(others)) {
           expect(await verdict(one)).toEqual([403, "role_required"]);
         }

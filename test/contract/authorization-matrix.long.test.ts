@@ -41,14 +41,14 @@ let stripe: FakeStripe;
 async function team(keyScope: "regional" | "global"): Promise<Team> {
   const owner = await openAccount({ keyScope });
   const join = (role: Role): Promise<Account> => addMember(owner.orgId, role);
-  const made = {
+  const accounts = {
     owner,
     admin: await join("admin"),
     billing: await join("billing"),
     member: await join("member"),
   };
-  for (const account of Object.values(made)) await allowHolds(account);
-  return made;
+  for (const account of Object.values(accounts)) await allowHolds(account);
+  return accounts;
 }
 
 beforeAll(async () => {
@@ -91,13 +91,15 @@ describe("each /v1 route", () => {
         for (const role of MEMBER_ROLES) {
           const account = teams[name][role];
           const expected = may.includes(role) ? [status, null] : [403, "role_required"];
-          const asked = await withKey(row, account);
+          const rowWithKey = await withKey(row, account);
           const byKey = await verdict(
-            await sendCall(asked, account.key, await ownId(row, account)),
+            await sendCall(rowWithKey, account.key, await ownId(row, account)),
           );
           expect([name, role, "key", ...byKey]).toEqual([name, role, "key", ...expected]);
           const { token } = await createSession(account.key, { may_hold: true });
-          const bySession = await verdict(await sendCall(asked, token, await ownId(row, account)));
+          const bySession = await verdict(
+            await sendCall(rowWithKey, token, await ownId(row, account)),
+          );
           const isLimited = bySession[0] === 403 && bySession[1] === "key_is_limited";
           expect([role, isLimited || !isManaged(row), bySession[0]]).toEqual([
             role,

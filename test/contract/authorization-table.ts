@@ -56,12 +56,12 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
 };
 
 /** Paths with errors in OpenAI's format. */
-const SPOKEN = KEY_ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
-export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.roles));
+const ROUTES_EXCEPT_MESSAGES = KEY_ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
+export const ROWS: readonly Row[] = ROUTES_EXCEPT_MESSAGES.map((row) => rowOf(row, row.roles));
 /** Every path, including those with errors in Anthropic's format. */
 export const ALL_ROWS: readonly Row[] = KEY_ROUTES.map((row) => rowOf(row, row.roles));
 /** Paths to objects of a member. To other roles, a colleague's object is missing. */
-export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
+export const OWN_ONLY: readonly Row[] = ROUTES_EXCEPT_MESSAGES.flatMap((row) => {
   const { path, others } = row;
   return others === undefined || !namesOne(path) ? [] : [rowOf(row, others)];
 });
@@ -107,8 +107,8 @@ const TARGETS: Readonly<Record<string, Target>> = {
 
 async function pauseOf(account: Account): Promise<string> {
   const body = { scope: "key", id: await keyOf(account), reason: "Costs" };
-  const made = await send("/v1/pauses", { key: account.key, body });
-  return (await made.json<{ id: string }>()).id;
+  const response = await send("/v1/pauses", { key: account.key, body });
+  return (await response.json<{ id: string }>()).id;
 }
 
 async function keyOf({ orgId, memberId }: Account): Promise<string> {
@@ -123,13 +123,13 @@ export async function allowHolds({ orgId, keyId }: Account): Promise<void> {
 
 async function holdOf(account: Account): Promise<string> {
   await allowHolds(account);
-  const placed = await send("/v1/holds", { key: account.key, body: AMOUNT });
-  return (await placed.json<{ id: string }>()).id;
+  const response = await send("/v1/holds", { key: account.key, body: AMOUNT });
+  return (await response.json<{ id: string }>()).id;
 }
 
 async function sessionOf({ key }: Account): Promise<string> {
-  const made = await send("/v1/sessions", { key, body: {} });
-  const { id, token } = await made.json<{ id: string; token: string }>();
+  const response = await send("/v1/sessions", { key, body: {} });
+  const { id, token } = await response.json<{ id: string; token: string }>();
   await chat(token); // an unused session has no owner
   return id;
 }
@@ -175,8 +175,8 @@ const DELIVERY: Target = {
  */
 async function purchaseOf({ orgId }: Account): Promise<string> {
   const id = mintId(PURCHASE_ID_PREFIX, Date.now());
-  const wish = { orgId, id, amountMicro: micros(10_000_000), wantedAt: Date.now() };
-  expect(await env.PAYMENTS.getByName(orgId).topUp(wish)).toMatchObject({ ok: true });
+  const request = { orgId, id, amountMicro: micros(10_000_000), wantedAt: Date.now() };
+  expect(await env.PAYMENTS.getByName(orgId).topUp(request)).toMatchObject({ ok: true });
   return id;
 }
 

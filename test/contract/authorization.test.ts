@@ -30,7 +30,7 @@ let colleague: Account;
 /** The owner of another organization. */
 let stranger: Account;
 /** An owner's revoked key, and no key. */
-let shutOut: readonly (string | undefined)[];
+let rejectedKeys: readonly (string | undefined)[];
 let stripe: FakeStripe;
 beforeAll(async () => {
   const owner = await openAccount();
@@ -53,7 +53,7 @@ beforeAll(async () => {
   }
   const revoked = await addKey(owner.orgId, owner.memberId);
   await admin("DELETE", `/orgs/${owner.orgId}/keys/${revoked.keyId}`);
-  shutOut = [revoked.key, undefined];
+  rejectedKeys = [revoked.key, undefined];
   for (const account of Object.values(members)) await allowHolds(account);
   vi.restoreAllMocks();
 });
@@ -64,8 +64,8 @@ beforeEach(() => installStripe(stripe));
  * Returns a response without its request ID, the remaining requests of its key, and the given ID.
  */
 async function bare(response: Response, id = ""): Promise<object> {
-  const own = /^x-(request-id$|ratelimit-)/;
-  const headers = [...response.headers].filter(([name]) => !own.test(name));
+  const omittedHeaders = /^x-(request-id$|ratelimit-)/;
+  const headers = [...response.headers].filter(([name]) => !omittedHeaders.test(name));
   const body = (await response.text()).replace(id, "");
   return { status: response.status, headers, body };
 }
@@ -91,8 +91,8 @@ it("each path in the route table returns 405 for unsupported methods, with an al
       const caller = path.startsWith("/admin/") ? ADMIN_TOKEN : key;
       const answer = await send(named, { method, key: caller });
       const [status] = await verdict(answer);
-      const told = [method, path, status, answer.headers.get("allow")];
-      expect(told).toEqual([method, path, 405, allow]);
+      const actual = [method, path, status, answer.headers.get("allow")];
+      expect(actual).toEqual([method, path, 405, allow]);
     }
   }
 });
@@ -160,7 +160,7 @@ describe("a request without an active key", () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
-        for (const key of shutOut) {
+        for (const key of rejectedKeys) {
           answers.add(JSON.stringify(await bare(await sendCall(row, key, id))));
         }
       }
@@ -174,7 +174,7 @@ describe("a request without an active key", () => {
       const { orgId, memberId, keyId } = members.owner;
       const ids: Record<string, string> = { id: orgId, member_id: memberId, key_id: keyId };
       const named = path.replaceAll(/:(\w+)/g, (_, name: string) => ids[name] ?? "x");
-      for (const key of [members.owner.key, ...shutOut]) {
+      for (const key of [members.owner.key, ...rejectedKeys]) {
         const answer = await send(named, { method, key });
         answers.add(JSON.stringify(await bare(answer)));
       }
@@ -188,7 +188,7 @@ it("a rejected request changes no organization's data", async () => {
   const refused: (readonly [Row, string | undefined, string])[] = [];
   for (const row of ROWS) {
     const ours = await ownId(row, owner);
-    for (const key of shutOut) refused.push([row, key, ours]);
+    for (const key of rejectedKeys) refused.push([row, key, ours]);
     for (const role of MEMBER_ROLES.filter((one) => !row[2].includes(one))) {
       refused.push([row, members[role].key, ours]);
     }

@@ -150,12 +150,12 @@ describe("a budget of a member, end user or session", () => {
   });
 
   it("rejects the end user's requests with 429 until the end user is deleted", async () => {
-    const made = await send("/v1/users", {
+    const response = await send("/v1/users", {
       method: "POST",
       key: account.key,
       body: { external_id: "ann", budgets: [{ limit_requests: 1, window: "total" }] },
     });
-    expect((await bodyOf(made, 201))["budgets"]).toMatchObject([{ scope: "end_user" }]);
+    expect((await bodyOf(response, 201))["budgets"]).toMatchObject([{ scope: "end_user" }]);
     expect((await chat(account.key, { user: "ann" })).status).toBe(200);
     expect(await errorOf(await chat(account.key, { user: "ann" }), 429)).toMatchObject({
       code: "end_user_quota_exceeded",

@@ -27,8 +27,8 @@ describe("a low balance at POST /v1/chat/completions", () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
-    const held = await env.WALLET.getByName(orgId).balance();
-    expect(held).toMatchObject({ value: { heldMicro: 500 } });
+    const balance = await env.WALLET.getByName(orgId).balance();
+    expect(balance).toMatchObject({ value: { heldMicro: 500 } });
     expect((await chat(busy)).status).toBe(200);
     await open.body?.cancel();
   });

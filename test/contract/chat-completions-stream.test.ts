@@ -149,8 +149,8 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(finishes(cut)[0]?.finish_reason).toBe("length");
     expect(textOf(cut)).toBe("one two");
     expect(textOf(await stream({ messages, stop: [" three"] }))).toBe("one two");
-    const told = await stream({ messages, logprobs: true, top_logprobs: 1 });
-    const tokens = told.flatMap((one) => one.choices[0]?.logprobs?.content ?? []);
+    const chunks = await stream({ messages, logprobs: true, top_logprobs: 1 });
+    const tokens = chunks.flatMap((one) => one.choices[0]?.logprobs?.content ?? []);
     expect(tokens.map((one) => one.token).join("")).toBe(messages[0]?.content);
     const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
     const response_format = { type: "json_schema", json_schema: { name: "one", schema } };

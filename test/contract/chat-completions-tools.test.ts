@@ -22,12 +22,12 @@ const WEATHER = {
 };
 const CLOCK = { type: "function", function: { name: "read_clock" } };
 const named = { type: "function", function: { name: "get_weather" } };
-const ask = [{ role: "user", content: "get_weather in Oslo, please" }];
+const prompt = [{ role: "user", content: "get_weather in Oslo, please" }];
 
 const complete = async (fields: Record<string, unknown>): Promise<Completion> =>
-  completionOf(await chat(key, { messages: ask, tools: [WEATHER, CLOCK], ...fields }));
+  completionOf(await chat(key, { messages: prompt, tools: [WEATHER, CLOCK], ...fields }));
 const stream = async (fields: Record<string, unknown>): Promise<Chunk[]> => {
-  const body = { messages: ask, tools: [WEATHER, CLOCK], stream: true, ...fields };
+  const body = { messages: prompt, tools: [WEATHER, CLOCK], stream: true, ...fields };
   return chunksOf(await eventsOf(await chat(key, body)));
 };
 const deltasOf = (chunks: readonly Chunk[]) =>
@@ -41,13 +41,13 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(choice?.message.tool_calls).toHaveLength(1);
     const [call] = choice?.message.tool_calls ?? [];
     expect(call?.function.name).toBe("get_weather");
-    const given = JSON.parse(call?.function.arguments ?? "") as unknown;
-    expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
+    const args = JSON.parse(call?.function.arguments ?? "") as unknown;
+    expect(args).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
   it("calls no tool for tool_choice none, but calls a tool for auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
-    expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
+    expect(none).toMatchObject({ finish_reason: "stop", message: { content: prompt[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");
     const [auto] = (await complete({ tool_choice: "auto" })).choices;
     expect(auto?.message.tool_calls?.[0]?.function.name).toBe("get_weather");
@@ -58,10 +58,10 @@ describe("POST /v1/chat/completions with tools", () => {
   it("returns the arguments {} for a call of a tool without parameters", async () => {
     const [choice] = (await complete({ tools: [CLOCK], tool_choice: "required" })).choices;
     expect(choice?.message.tool_calls?.[0]?.function.arguments).toBe("{}");
-    const given = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
+    const args = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
       .map((delta) => delta.function?.arguments ?? "")
       .join("");
-    expect(given).toBe("{}");
+    expect(args).toBe("{}");
   });
 
   it("makes two parallel tool calls, or only one call if parallel_tool_calls is false", async () => {
@@ -81,7 +81,7 @@ describe("POST /v1/chat/completions with tools", () => {
     const message = first.choices[0]?.message;
     const tool_call_id = message?.tool_calls?.[0]?.id;
     const result = { role: "tool", tool_call_id, content: "sunny, 21 degrees" };
-    const messages = [...ask, message, result];
+    const messages = [...prompt, message, result];
     const answer = await complete({ messages });
     expect(answer.choices[0]?.finish_reason).toBe("stop");
     expect(answer.choices[0]?.message.content).toContain("sunny, 21 degrees");
@@ -102,8 +102,8 @@ describe("POST /v1/chat/completions with tools", () => {
     for (const delta of rest) {
       expect(delta).toEqual({ index: 0, function: { arguments: expect.any(String) } });
     }
-    const given = rest.map((delta) => delta.function?.arguments ?? "").join("");
-    expect(JSON.parse(given)).toEqual({ city: expect.any(String), days: expect.any(Number) });
+    const args = rest.map((delta) => delta.function?.arguments ?? "").join("");
+    expect(JSON.parse(args)).toEqual({ city: expect.any(String), days: expect.any(Number) });
     expect(chunks.at(-1)?.choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
     expect(chunks[0]?.choices[0]?.delta).toMatchObject({ role: "assistant", content: null });
   });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 
 const complete = async (fields: Record<string, unknown> = {}): Promise<Completion> =>
   completionOf(await chat(key, fields));
-const saying = (content: unknown) => ({ messages: [{ role: "user", content }] });
+const withPrompt = (content: unknown) => ({ messages: [{ role: "user", content }] });
 const text = (value: string) => [{ type: "text", text: value }];
 const LONG = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
 
@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions", () => {
 
   it("returns the cost in x-cost-micro, which equals the change in balance", async () => {
     const before = await balanceOf(key);
-    const response = await chat(key, saying(LONG));
+    const response = await chat(key, withPrompt(LONG));
     const cost = Number(response.headers.get("x-cost-micro"));
     const { usage } = await completionOf(response);
     expect(cost).toBe(usage.prompt_tokens + 2 * usage.completion_tokens);
@@ -63,7 +63,7 @@ describe("POST /v1/chat/completions", () => {
   ])(
     "limits the output to 16 tokens with finish_reason length if the limit is in %s",
     async (_, cap) => {
-      const answer = await complete({ ...saying(LONG), ...cap });
+      const answer = await complete({ ...withPrompt(LONG), ...cap });
       expect(answer.choices[0]?.finish_reason).toBe("length");
       expect(answer.usage.completion_tokens).toBe(16);
       expect(LONG.startsWith(answer.choices[0]?.message.content ?? "-")).toBe(true);
@@ -80,7 +80,7 @@ describe("POST /v1/chat/completions", () => {
 
   it("allows 4096 output tokens if no cap is set, or fewer if the balance doesn't cover 4096", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
-    const response = await chat(poor, saying(LONG));
+    const response = await chat(poor, withPrompt(LONG));
     const granted = Number(response.headers.get("x-granted-max-tokens"));
     expect(granted).toBeGreaterThanOrEqual(64);
     expect(2 * granted).toBeLessThanOrEqual(1000);
@@ -88,9 +88,9 @@ describe("POST /v1/chat/completions", () => {
   });
 
   it("returns n numbered choices, and charges each choice", async () => {
-    const one = await complete(saying("count me"));
+    const one = await complete(withPrompt("count me"));
     const before = await balanceOf(key);
-    const response = await chat(key, { ...saying("count me"), n: 3 });
+    const response = await chat(key, { ...withPrompt("count me"), n: 3 });
     const three = await completionOf(response);
     expect(three.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     expect(three.usage.completion_tokens).toBe(3 * one.usage.completion_tokens);
@@ -102,7 +102,7 @@ describe("POST /v1/chat/completions", () => {
     ["a string", " three"],
     ["an array of 4", ["x", " three", "y", "z"]],
   ])("ends the output before a stop sequence, given as %s", async (_, stop) => {
-    const answer = await complete({ ...saying("one two three four"), stop });
+    const answer = await complete({ ...withPrompt("one two three four"), stop });
     expect(answer.choices[0]).toMatchObject({
       finish_reason: "stop",
       message: { content: "one two" },
@@ -110,7 +110,7 @@ describe("POST /v1/chat/completions", () => {
   });
 
   it("returns logprobs and top_logprobs for each token", async () => {
-    const answer = await complete({ ...saying("one two"), logprobs: true, top_logprobs: 2 });
+    const answer = await complete({ ...withPrompt("one two"), logprobs: true, top_logprobs: 2 });
     const content = answer.choices[0]?.logprobs?.content ?? [];
     expect(content.map((one) => one.token).join("")).toBe("one two");
     for (const one of content) expect(one.top_logprobs).toHaveLength(2);
@@ -168,7 +168,7 @@ describe("POST /v1/chat/completions", () => {
 
   it("accepts newer fields, unknown fields and vendor extensions", async () => {
     const fields = {
-      ...saying([{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }]),
+      ...withPrompt([{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }]),
       reasoning_effort: "low",
       verbosity: "low",
       prompt_cache_key: "k",
@@ -191,7 +191,7 @@ describe("POST /v1/chat/completions", () => {
     const url = "data:image/png;base64,iVBORw0KGgo=";
     for (const detail of [undefined, "low", null]) {
       const image = { type: "image_url", image_url: { url, detail } };
-      const answer = await complete(saying([{ type: "text", text: "look" }, image]));
+      const answer = await complete(withPrompt([{ type: "text", text: "look" }, image]));
       expect(answer.choices[0]?.message.content).toBe("look\n[image]");
     }
   });
@@ -202,7 +202,7 @@ describe("POST /v1/chat/completions", () => {
       function: { name: `tool_${i}`, parameters: { type: "object", properties: {} } },
     }));
     const { choices } = await complete({
-      ...saying("lorem ipsum ".repeat(90_000)),
+      ...withPrompt("lorem ipsum ".repeat(90_000)),
       tools,
       tool_choice: "none",
       max_tokens: 5,
@@ -218,12 +218,12 @@ describe("POST /v1/chat/completions", () => {
 
   it("returns multi-byte characters intact", async () => {
     const sent = "Grüße 世界 🌍 e\u0301 \u0000\u0007 \u2028 done";
-    expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
+    expect((await complete(withPrompt(sent))).choices[0]?.message.content).toBe(sent);
   });
 
   it("returns the right output and a unique ID to each of 50 concurrent requests", async () => {
     const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
+      Array.from({ length: 50 }, (_, i) => complete(withPrompt(`number ${i}`))),
     );
     expect(new Set(answers.map((answer) => answer.id)).size).toBe(50);
     for (const [i, answer] of answers.entries()) {

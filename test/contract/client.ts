@@ -32,12 +32,12 @@ export async function openAccount(options: AccountOptions = {}): Promise<Account
   const body = newOrganization({ key_scope: keyScope, rpm_limit: rpmLimit });
   const response = await admin("POST", "/orgs", body);
   expect(response.status).toBe(201);
-  const made = await response.json<MadeOrganization>();
+  const created = await response.json<MadeOrganization>();
   const account = {
-    orgId: made.organization.id,
-    memberId: made.member.id,
-    keyId: made.key.id,
-    key: made.key.key,
+    orgId: created.organization.id,
+    memberId: created.member.id,
+    keyId: created.key.id,
+    key: created.key.key,
   };
   if (credits !== 0) await addCredits(account.orgId, credits);
   return account;
@@ -71,9 +71,9 @@ export async function addKey(
   memberId: string,
 ): Promise<{ readonly keyId: string; readonly key: string }> {
   const body = { name: "one more", rpm_limit: RPM_LIMIT };
-  const made = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);
-  expect(made.status).toBe(201);
-  const { id, key } = await made.json<{ id: string; key: string }>();
+  const response = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);
+  expect(response.status).toBe(201);
+  const { id, key } = await response.json<{ id: string; key: string }>();
   return { keyId: id, key };
 }
 
@@ -171,11 +171,11 @@ function stubWith(stub: object, calls: object): unknown {
     get: (whole, property) =>
       Reflect.get(calls, property) ??
       // A stub's methods must be called on the stub, because they have no `apply`.
-      ((...given: unknown[]) => (whole as Methods)[String(property)]?.(...given)),
+      ((...args: unknown[]) => (whole as Methods)[String(property)]?.(...args)),
   });
 }
 
-type Methods = { readonly [name: string]: (...given: readonly unknown[]) => unknown };
+type Methods = { readonly [name: string]: (...args: readonly unknown[]) => unknown };
 
 export const HELLO = [{ role: "user", content: "Hello there" }] as const;
 

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 
 const PATH = "/v1/completions";
-const ask = (fields: object, bindings?: Env): Promise<Response> =>
+const complete = (fields: object, bindings?: Env): Promise<Response> =>
   send(PATH, {
     key,
     body: { model: "sandbox/echo", prompt: "say this", ...fields },
@@ -18,7 +18,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
 describe("POST /v1/completions", () => {
   it("returns OpenAI's text completion format, and charges the price of a chat with one message", async () => {
     const before = await balanceOf(key);
-    const response = await ask({ max_tokens: 100 });
+    const response = await complete({ max_tokens: 100 });
     const cost = Number(response.headers.get("x-cost-micro"));
     const body = await response.json<Record<string, unknown>>();
     expect(body).toEqual({
@@ -37,7 +37,7 @@ describe("POST /v1/completions", () => {
   it("calls the provider's chat API with a default cap of 16 tokens, without the user field", async () => {
     const upstream = mockUpstream(() => upstreamCompletion());
     const fields = { model: "mock/chat", prompt: ["one"], stop: ["x"], user: "u", suffix: null };
-    expect((await ask(fields, upstream.bindings)).status).toBe(200);
+    expect((await complete(fields, upstream.bindings)).status).toBe(200);
     expect(upstream.calls[0]?.body).toMatchObject({
       messages: [{ role: "user", content: "one" }],
       stop: ["x"],
@@ -54,16 +54,16 @@ describe("POST /v1/completions", () => {
       stream: true,
       stream_options: { include_usage: true },
     };
-    const response = await ask(options);
+    const response = await complete(options);
     const events = (await response.text()).split("\n\n").filter((event) => event !== "");
     expect(events.at(-1)).toBe("data: [DONE]");
     const chunks = events
       .slice(0, -1)
       .map((event) => JSON.parse(event.slice("data: ".length)) as Chunk);
     for (const chunk of chunks) expect(chunk.object).toBe("text_completion");
-    const said = ["", ""];
-    for (const { text, index } of chunks.flatMap(({ choices }) => choices)) said[index] += text;
-    expect(said).toEqual(["say this", "say this"]);
+    const texts = ["", ""];
+    for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text;
+    expect(texts).toEqual(["say this", "say this"]);
     const ends = chunks.flatMap(({ choices }) => choices.filter((one) => one.finish_reason));
     expect(ends.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
       [0, "stop"],
@@ -78,10 +78,10 @@ const PROMPTS = ["say this", "and three words", "z"];
 describe("POST /v1/completions with several prompts", () => {
   it("returns n choices per prompt in order, at the price of separate requests", async () => {
     const fields = { max_tokens: 100, n: 2 };
-    const each = await Promise.all(PROMPTS.map(async (prompt) => ask({ ...fields, prompt })));
+    const each = await Promise.all(PROMPTS.map(async (prompt) => complete({ ...fields, prompt })));
     const costs = each.map((one) => Number(one.headers.get("x-cost-micro")));
     const before = await balanceOf(key);
-    const response = await ask({ ...fields, prompt: PROMPTS });
+    const response = await complete({ ...fields, prompt: PROMPTS });
     const cost = Number(response.headers.get("x-cost-micro"));
     const { choices, usage } = await response.json<Completion>();
     expect(choices.map(({ index, text }) => [index, text])).toEqual(
@@ -99,7 +99,7 @@ describe("POST /v1/completions with several prompts", () => {
 
   it("calls the provider once per prompt, and returns 402 if the balance doesn't cover all prompts", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
-    expect((await ask({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
+    expect((await complete({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
     expect(calls.map(({ body }) => body["messages"])).toEqual(
       PROMPTS.map((content) => [{ role: "user", content }]),
     );
@@ -122,15 +122,15 @@ describe("POST /v1/completions with several prompts", () => {
           : upstreamCompletion(),
       );
       const before = await balanceOf(key);
-      const response = await ask({ model: "mock/chat", prompt: PROMPTS }, bindings);
+      const response = await complete({ model: "mock/chat", prompt: PROMPTS }, bindings);
       const cost = Number(response.headers.get("x-cost-micro") ?? 0);
-      const { cost_micro: told } = await errorOf(response, status);
+      const { cost_micro: reportedCost } = await errorOf(response, status);
       expect([cost > 0, response.headers.get("x-should-retry")]).toEqual([
         isCharged,
         isCharged ? "false" : null,
       ]);
       expect(await balanceOf(key)).toBe(before - cost);
-      expect(told ?? 0).toBe(cost);
+      expect(reportedCost ?? 0).toBe(cost);
     },
   );
 });
@@ -150,6 +150,6 @@ type Chunk = {
 
 describe("an invalid body of POST /v1/completions", () => {
   it("returns 404 for an embeddings model", async () => {
-    expect((await errorOf(await ask({ model: "sandbox/embed" }), 404)).param).toBe("model");
+    expect((await errorOf(await complete({ model: "sandbox/embed" }), 404)).param).toBe("model");
   });
 });

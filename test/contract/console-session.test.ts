@@ -84,8 +84,8 @@ describe("POST /console/api/login", () => {
 
   it("reports the limits of a limited key, and rejects management calls with 403 key_is_limited", async () => {
     const body = { name: "limited", budget_dollars: 1 };
-    const made = await send("/v1/keys", { key: account.key, body });
-    const { key } = await made.json<{ key: string }>();
+    const created = await send("/v1/keys", { key: account.key, body });
+    const { key } = await created.json<{ key: string }>();
     const response = await tryLogin(key);
     expect(await response.clone().json()).toMatchObject({ key: { limited: true } });
     const cookie = cookieOf(response);
@@ -313,10 +313,10 @@ describe("ANY /console/api/v1/*", () => {
       if (path === "/keys") continue; // the key was used at another time
       expect(await seen.text()).toBe(await direct.text());
     }
-    const made = await callFromPage("/v1/users", cookie, {
+    const response = await callFromPage("/v1/users", cookie, {
       body: { external_id: "a/b", daily_quota_dollars: 7 },
     });
-    expect(made.ok).toBe(true);
+    expect(response.ok).toBe(true);
     const patched = await callFromPage("/v1/users/a%2Fb", cookie, {
       method: "PATCH",
       body: { daily_quota_dollars: 8 },

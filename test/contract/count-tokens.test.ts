@@ -42,7 +42,7 @@ CREATE INDEX members_by_organization ON members (org_id, created_at);
 -- API keys. The key itself is never stored: \`hash\` is its HMAC and names its register.
 CREATE TABLE keys (`;
 /** OpenAI's tokens for the format of one message. */
-const AROUND = 6;
+const MESSAGE_OVERHEAD = 6;
 const TEXTS = {
   prose,
   markdown: `# Limits\n\n${"| name | value | why |\n|---|---:|---|\n| `rpm_limit` | 60 | **fair** use |\n".repeat(20)}`,
@@ -68,7 +68,7 @@ it("POST /v1/messages/count_tokens differs from a tokenizer by at most 15 % for 
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
   for (const [name, text] of Object.entries({ ...TEXTS, ...HUMAN_RIGHTS_TEXTS })) {
-    const ratio = (await count(key, text)) / (coder.encode(text).length + AROUND);
+    const ratio = (await count(key, text)) / (coder.encode(text).length + MESSAGE_OVERHEAD);
     expect([name, ratio]).toEqual([
       name,
       expect.toSatisfy((one: number) => one >= 0.85 && one <= 1.15),

@@ -10,26 +10,26 @@ export function countedBindings(): Counted {
     statements: 0,
     bindings: {
       ...env,
-      KEY_REGISTER: watched(env.KEY_REGISTER, () => counted.objects++),
-      CONSOLE_SESSION: watched(env.CONSOLE_SESSION, () => counted.objects++),
-      WALLET: watched(env.WALLET, () => counted.objects++),
-      REGION_OUTBOX: watched(env.REGION_OUTBOX, () => counted.objects++),
-      KEPT_RESPONSES: watched(env.KEPT_RESPONSES, () => counted.objects++),
-      DB: watched(env.DB, () => counted.statements++),
+      KEY_REGISTER: withCallHook(env.KEY_REGISTER, () => counted.objects++),
+      CONSOLE_SESSION: withCallHook(env.CONSOLE_SESSION, () => counted.objects++),
+      WALLET: withCallHook(env.WALLET, () => counted.objects++),
+      REGION_OUTBOX: withCallHook(env.REGION_OUTBOX, () => counted.objects++),
+      KEPT_RESPONSES: withCallHook(env.KEPT_RESPONSES, () => counted.objects++),
+      DB: withCallHook(env.DB, () => counted.statements++),
     },
   };
   return counted;
 }
 
-/** Returns the binding. Calls `told` before each call of its methods. */
-function watched<T extends object>(binding: T, told: () => void): T {
+/** Returns the binding. Calls `onCall` before each call of its methods. */
+function withCallHook<T extends object>(binding: T, onCall: () => void): T {
   return new Proxy(binding, {
     get(target, property) {
       const value: unknown = Reflect.get(target, property);
       if (typeof value !== "function") return value;
-      return (...given: unknown[]): unknown => {
-        told();
-        return value.apply(target, given);
+      return (...args: unknown[]): unknown => {
+        onCall();
+        return value.apply(target, args);
       };
     },
   });

@@ -9,13 +9,13 @@ it("every error contains a docs_url if DOCS_URL is set", async () => {
   const unknown = await send("/v1/models/none", { key, bindings });
   const nobody = await send("/v1/models", { bindings });
   const wrong = await send("/v1/users", { key, bindings, body: { external_id: 7 } });
-  const told = await Promise.all(
+  const docsUrls = await Promise.all(
     [unknown, nobody, wrong].map(async (response) => {
       const { error } = await response.json<{ error: { docs_url: string } }>();
       return error.docs_url;
     }),
   );
-  expect(told).toEqual(
+  expect(docsUrls).toEqual(
     ["model_not_found", "invalid_api_key", "invalid_request"].map(
       (at) => `${DOCS_URL}/errors#${at}`,
     ),

@@ -8,7 +8,7 @@ import { checkDocumented, DOCUMENT } from "./documented.ts";
 /** Operations whose response isn't JSON. */
 const NO_JSON = new Set(["GET /admin/v1/metrics"]);
 /** Operations that require a person or a link. test/people checks their responses. */
-const OF_PEOPLE =
+const PEOPLE_ROUTES =
   /console\/api\/people|\/invitations|\/domains|\/company-issuer|^DELETE \/admin\/v1\/orgs\/\{id\}$/;
 const documented = OPERATIONS.map(({ name }) => name);
 const { paths } = DOCUMENT;
@@ -41,7 +41,7 @@ it.each(documented)(
     expect(operation).toMatch(
       /"summary":"[^"]{5,}".*Allowed: \w+.*"400":.*"401":.*"500":.*"503":/s,
     );
-    if (NO_EXAMPLE.has(name) || OF_PEOPLE.test(name)) return;
+    if (NO_EXAMPLE.has(name) || PEOPLE_ROUTES.test(name)) return;
     const example = (examples as Record<string, { answer: unknown } | undefined>)[name];
     expect(example, "npm run openapi:examples").toBeDefined();
     const request = new Request(`https://eu.test${path.replaceAll(/[{}]/g, "")}`, { method });
@@ -54,7 +54,7 @@ it.each(documented)(
 );
 
 /** Headers for every response. A missing one is an error. */
-const EVERY = {
+const COMMON_HEADERS = {
   "x-request-id": "req_1",
   "openai-organization": "o",
   "x-ratelimit-limit-requests": "60",
@@ -75,7 +75,7 @@ function headersOf(name: string): Record<string, string> {
     (row) => row.reach === "paid" && `${row.method} ${row.path}` === name,
   );
   return {
-    ...EVERY,
+    ...COMMON_HEADERS,
     ...(name.includes("/v1/messages") && MESSAGES),
     ...(isPaid && RECEIPT),
     ...(name === "POST /v1/credits/purchases" && { location: "/v1/credits/purchases/pur_1" }),
@@ -88,14 +88,14 @@ const id = { "x-request-id": "req_1" };
 const MESSAGES_ID = { ...id, "request-id": "req_1" };
 const error = { message: "no", type: "t", param: null, code: null };
 
-const SHOULD = { ...id, "x-should-retry": "false" };
+const ERROR_HEADERS = { ...id, "x-should-retry": "false" };
 const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<string, string>]>> =
   {
     "an undocumented field": [CREDITS, 200, { credits_micro: 1, credits: 1 }, id],
     "a missing field": [CREDITS, 200, {}, id],
     "an undocumented status": [CREDITS, 202, { credits_micro: 1 }, id],
-    "an undocumented error": [CREDITS, 402, { error }, SHOULD],
-    "an error in another format": [CREDITS, 409, { message: "no" }, SHOULD],
+    "an undocumented error": [CREDITS, 402, { error }, ERROR_HEADERS],
+    "an error in another format": [CREDITS, 409, { message: "no" }, ERROR_HEADERS],
     "an undocumented header": [CREDITS, 200, { credits_micro: 1 }, { ...id, "x-route": "a:b" }],
     "a missing header": [CREDITS, 200, { credits_micro: 1 }, {}],
     "a header in another format": [CREDITS, 503, { error }, { ...id, "retry-after": "soon" }],
@@ -132,6 +132,8 @@ it.each([
 
 it("the OpenAPI check rejects a response with an undocumented content type", async () => {
   const request = new Request("https://eu.test/v1/balance");
-  const answer = new Response("1", { headers: { ...EVERY, "content-type": "text/plain" } });
+  const answer = new Response("1", {
+    headers: { ...COMMON_HEADERS, "content-type": "text/plain" },
+  });
   await expect(checkDocumented(request, answer)).rejects.toThrow("text/plain");
 });

@@ -31,7 +31,7 @@ const PATTERNS = OPERATIONS.map(({ method, path, name }) => {
 });
 
 /** Headers of transport, caching and browsers, which operations don't document. */
-const OF_EVERYTHING =
+const COMMON_HEADERS =
   /^(?:content-(?:type|length|encoding|security-policy)|transfer-encoding|cache-control|vary|set-cookie|strict-transport-security|x-content-type-options|access-control-.*)$/;
 
 /**
@@ -43,14 +43,14 @@ export async function checkDocumented(request: Request, response: Response): Pro
   const method = request.method.toLowerCase();
   const found = PATTERNS.find((one) => one.method === method && one.pattern.test(at));
   if (found === undefined) return response;
-  const what = `${found.name}: ${response.status}`;
+  const subject = `${found.name}: ${response.status}`;
   const answer = answerOf(found, response.status);
-  if (answer === null) throw new Error(`${what} is not in the OpenAPI document`);
-  checkHeaders(what, answer, response.headers);
+  if (answer === null) throw new Error(`${subject} is not in the OpenAPI document`);
+  checkHeaders(subject, answer, response.headers);
   const type = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   const schema = answer.content[type]?.schema;
-  if (schema === undefined) throw new Error(`${what} of type '${type}' is not in the document`);
-  const check = checkerOf(schema, what);
+  if (schema === undefined) throw new Error(`${subject} of type '${type}' is not in the document`);
+  const check = checkerOf(schema, subject);
   if (type === "application/json") {
     check(await response.clone().json());
     return response;
@@ -61,43 +61,43 @@ export async function checkDocumented(request: Request, response: Response): Pro
 type Found = (typeof PATTERNS)[number];
 
 function answerOf({ path, method }: Found, status: number): Answer | null {
-  const given = DOCUMENT.paths[path]?.[method]?.responses[status] as
+  const entry = DOCUMENT.paths[path]?.[method]?.responses[status] as
     | (Partial<Answer> & { readonly $ref?: string })
     | undefined;
-  const shared = DOCUMENT.components.responses[given?.$ref?.split("/").at(-1) ?? ""];
-  return shared ?? (given as Answer | undefined) ?? null;
+  const shared = DOCUMENT.components.responses[entry?.$ref?.split("/").at(-1) ?? ""];
+  return shared ?? (entry as Answer | undefined) ?? null;
 }
 
-function checkHeaders(what: string, answer: Answer, headers: Headers): void {
-  const said = Object.entries(answer.headers).map(([name, { $ref }]) => {
+function checkHeaders(subject: string, answer: Answer, headers: Headers): void {
+  const entries = Object.entries(answer.headers).map(([name, { $ref }]) => {
     return [name, DOCUMENT.components.headers[$ref.split("/").at(-1) ?? ""]] as const;
   });
-  const known = new Map(said);
+  const known = new Map(entries);
   for (const [name, value] of headers) {
-    if (OF_EVERYTHING.test(name)) continue;
+    if (COMMON_HEADERS.test(name)) continue;
     const header = known.get(name);
-    if (header === undefined) throw new Error(`${what} has the header ${name}, undocumented`);
-    const given = header.schema["type"] === "integer" ? Number(value) : value;
-    checkerOf(header.schema, `${what}, header ${name}`)(given);
+    if (header === undefined) throw new Error(`${subject} has the header ${name}, undocumented`);
+    const parsed = header.schema["type"] === "integer" ? Number(value) : value;
+    checkerOf(header.schema, `${subject}, header ${name}`)(parsed);
   }
-  const missing = said.find(([name, header]) => header?.required === true && !headers.has(name));
+  const missing = entries.find(([name, header]) => header?.required === true && !headers.has(name));
   if (missing === undefined) return;
-  throw new Error(`${what} lacks ${missing[0]}, which the document promises`);
+  throw new Error(`${subject} lacks ${missing[0]}, which the document promises`);
 }
 
 type Check = (value: unknown) => void;
 const checkers = new Map<Json, z.ZodType>();
 
 /** Returns a check that throws for values that don't match a schema of the document. */
-function checkerOf(schema: Json, what: string): Check {
-  const made = checkers.get(schema) ?? z.fromJSONSchema(withComponents(schema));
-  checkers.set(schema, made);
+function checkerOf(schema: Json, subject: string): Check {
+  const checker = checkers.get(schema) ?? z.fromJSONSchema(withComponents(schema));
+  checkers.set(schema, checker);
   return (value) => {
-    const checked = made.safeParse(value);
+    const checked = checker.safeParse(value);
     if (checked.success) return;
     const shown = JSON.stringify(value).slice(0, 300);
-    const why = z.prettifyError(checked.error);
-    throw new Error(`${what} is not as the OpenAPI document says: ${why}: ${shown}`);
+    const reason = z.prettifyError(checked.error);
+    throw new Error(`${subject} is not as the OpenAPI document says: ${reason}: ${shown}`);
   };
 }
 

@@ -106,12 +106,14 @@ it("POST /v1/embeddings returns 503 until the token table can be read, and then 
   };
   const { bindings } = mockUpstream(() => vectors(1));
   const assets = bindings as { ASSETS?: unknown };
-  const ask = async (binding: unknown): Promise<number> => {
+  const embedWith = async (binding: unknown): Promise<number> => {
     assets.ASSETS = binding;
     const body = { model: "mock/embed", input: [[1]] };
     return (await send("/v1/embeddings", { key, body, bindings })).status;
   };
-  expect([await ask(broken), await ask(real), await ask(broken)]).toEqual([503, 200, 200]);
+  expect([await embedWith(broken), await embedWith(real), await embedWith(broken)]).toEqual([
+    503, 200, 200,
+  ]);
   expect(broken.fetch).toHaveBeenCalledTimes(1);
 });
 

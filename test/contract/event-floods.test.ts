@@ -20,7 +20,7 @@ async function ofType(type: string): Promise<readonly Event[]> {
 }
 
 /** Adds events of changes in the database, made by a key. */
-async function told(type: string, count: number, actor = account.keyId): Promise<void> {
+async function addEvents(type: string, count: number, actor = account.keyId): Promise<void> {
   await env.DB.prepare(
     `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
      SELECT 'evt_' || lower(hex(randomblob(12))), ?1, ?2, 'key', ?3, 's', '{}', ?4 + value FROM json_each(?5)`,
@@ -43,10 +43,10 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
 };
 
 it("the event log summarizes events beyond 100 per hour of the same key and type, but no other events", async () => {
-  await told("organization.changed", 250);
-  await told("member.changed", 5);
-  await told("organization.changed", 5, "key_other");
-  await told("key.revoked", 250);
+  await addEvents("organization.changed", 250);
+  await addEvents("member.changed", 5);
+  await addEvents("organization.changed", 5, "key_other");
+  await addEvents("key.revoked", 250);
   expect(await countOf("organization.changed")).toBe(100);
   expect(await countOf("member.changed")).toBe(5);
   expect(await countOf("organization.changed", "key_other")).toBe(5);
@@ -66,13 +66,13 @@ it("the event log summarizes events beyond 100 per hour of the same key and type
     },
   ]);
   expect(summed).toHaveLength(1);
-  await told("organization.changed", 5);
+  await addEvents("organization.changed", 5);
   expect(await countOf("organization.changed")).toBe(105);
   expect(await ofType("organization.events_left_out")).toHaveLength(1);
 });
 
 it("the event log deletes the oldest events of types with too many events, but no events of other types", async () => {
-  await told("end_user.alert", 3);
+  await addEvents("end_user.alert", 3);
   // Simulates 99,999 further events in between.
   await rowsOf(
     wallet(),
@@ -82,7 +82,7 @@ it("the event log deletes the oldest events of types with too many events, but n
     rowsOf(wallet(), "SELECT id FROM events WHERE room <> 'end_user' ORDER BY seq");
   const before = await others();
   expect(before.length).toBeGreaterThan(2);
-  await told("end_user.alert", 2);
+  await addEvents("end_user.alert", 2);
   expect(await others()).toEqual(before);
   const left = await rowsOf(
     wallet(),

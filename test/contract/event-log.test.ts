@@ -27,7 +27,7 @@ async function log(): Promise<readonly Event[]> {
   expect(response.status).toBe(200);
   return (await response.json<{ events: readonly Event[] }>()).events;
 }
-const told = async (type: string): Promise<readonly Omit<Event, "id">[]> =>
+const loggedEvents = async (type: string): Promise<readonly Omit<Event, "id">[]> =>
   (await log())
     .filter((event) => event.type === type)
     .map(({ type: kind, actor, subject, data }) => ({ type: kind, actor, subject, data }));
@@ -45,29 +45,31 @@ describe("the event log", () => {
       "member.created",
       "organization.created",
     ]);
-    expect(await told("organization.created")).toMatchObject([
+    expect(await loggedEvents("organization.created")).toMatchObject([
       { actor: OPERATOR, subject: account.orgId },
     ]);
-    expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
+    expect(await loggedEvents("key.created")).toMatchObject([
+      { actor: OPERATOR, subject: account.keyId },
+    ]);
   });
 
   it("records a key's creation and changes, without unchanged values", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
-    const made = await send("/v1/keys", { key: account.key, body });
-    const { id } = await made.json<{ id: string }>();
+    const response = await send("/v1/keys", { key: account.key, body });
+    const { id } = await response.json<{ id: string }>();
     const patch = (fields: object): Promise<Response> =>
       send(`/v1/keys/${id}`, { method: "PATCH", key: account.key, body: fields });
     for (const fields of [{ name: "two" }, { name: "two" }, { budget_dollars: 4 }]) {
       expect((await patch(fields)).status).toBe(200);
     }
     expect((await patch({ rpm_limit: -1 })).status).toBe(400);
-    expect((await told("key.created"))[0]).toMatchObject({
+    expect((await loggedEvents("key.created"))[0]).toMatchObject({
       actor,
       subject: id,
       data: { name: "one", budget_micro: 5_000_000, member_id: account.memberId },
     });
-    expect(await told("key.changed")).toMatchObject([
+    expect(await loggedEvents("key.changed")).toMatchObject([
       { actor, subject: id, data: { changes: { budget_micro: { from: 5e6, to: 4e6 } } } },
       { actor, subject: id, data: { changes: { name: { from: "one", to: "two" } } } },
     ]);
@@ -78,7 +80,7 @@ describe("the event log", () => {
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(409);
-    expect(await told("key.created")).toHaveLength(2);
+    expect(await loggedEvents("key.created")).toHaveLength(2);
   });
 
   it("records when a member is added, changed or removed, and when the member's keys are revoked", async () => {
@@ -93,8 +95,10 @@ describe("the event log", () => {
     await operator("PATCH", `/members/${id}`, { role: "billing" });
     await operator("DELETE", `/members/${id}`);
     await operator("DELETE", `/members/${id}`);
-    expect((await told("member.created")).filter(({ subject }) => subject === id)).toHaveLength(1);
-    expect(await told("member.changed")).toEqual([
+    expect(
+      (await loggedEvents("member.created")).filter(({ subject }) => subject === id),
+    ).toHaveLength(1);
+    expect(await loggedEvents("member.changed")).toEqual([
       {
         type: "member.changed",
         actor: OPERATOR,
@@ -102,8 +106,8 @@ describe("the event log", () => {
         data: { changes: { role: { from: "member", to: "billing" } } },
       },
     ]);
-    expect(await told("member.removed")).toMatchObject([{ actor: OPERATOR, subject: id }]);
-    expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
+    expect(await loggedEvents("member.removed")).toMatchObject([{ actor: OPERATOR, subject: id }]);
+    expect(await loggedEvents("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
   it("records changes to an organization by the owner and by an operator", async () => {
@@ -113,7 +117,7 @@ describe("the event log", () => {
     await operator("PATCH", "", { rpm_limit: 7, name: "New" });
     await operator("PATCH", "", { rpm_limit: 7 });
     await operator("PATCH", "", { rpm_limit: null, status: "suspended" });
-    expect(await told("organization.changed")).toMatchObject([
+    expect(await loggedEvents("organization.changed")).toMatchObject([
       {
         actor: OPERATOR,
         data: {
@@ -148,27 +152,27 @@ const wait = (id: string): Promise<unknown> =>
 const sweep = (atMs: number): Promise<unknown> =>
   sweepHourly(env.DB, () => atMs, { ...objectsOf(env), outboxes: [] });
 /** Makes some of the wallet's calls to the database fail. */
-async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
+async function failDatabaseCalls(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
-    const own = (object as unknown as { env: Env }).env;
+    const objectEnv = (object as unknown as { env: Env }).env;
     const prepare = (sql: string): unknown => ({
       bind: (...values: unknown[]) => {
-        const statement = own.DB.prepare(sql).bind(...values);
-        const tried = async (run: () => Promise<unknown>): Promise<unknown> => {
+        const statement = objectEnv.DB.prepare(sql).bind(...values);
+        const runWithFault = async (run: () => Promise<unknown>): Promise<unknown> => {
           if (fails(sql) === "before") throw new Error("D1 is down");
           const answer = await run();
           if (fails(sql) === "after") throw new Error("D1's answer was lost");
           return answer;
         };
         return {
-          all: () => tried(() => statement.all()),
-          first: () => tried(() => statement.first()),
-          run: () => tried(() => statement.run()),
+          all: () => runWithFault(() => statement.all()),
+          first: () => runWithFault(() => statement.first()),
+          run: () => runWithFault(() => statement.run()),
         };
       },
     });
-    const book = { prepare, batch: (all: D1PreparedStatement[]) => own.DB.batch(all) };
-    const value = Object.create(own, { DB: { value: book } }) as Env;
+    const database = { prepare, batch: (all: D1PreparedStatement[]) => objectEnv.DB.batch(all) };
+    const value = Object.create(objectEnv, { DB: { value: database } }) as Env;
     Object.defineProperty(object, "env", { value, configurable: true, writable: true });
   });
 }
@@ -198,7 +202,7 @@ describe("the transfer of events from the database to the wallet", () => {
     ["the delete's response is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
   ] as const)("stores each event exactly once if %s", async (_, fails) => {
     const stub = env.WALLET.getByName(account.orgId);
-    await faulty(fails);
+    await failDatabaseCalls(fails);
     await stub.takeEvents();
     await abort(stub).catch(() => undefined);
     expect(await count()).toBe(1);
@@ -231,12 +235,15 @@ describe("the transfer of events from the database to the wallet", () => {
     await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
     await sweep(now);
     const expires_at = new Date(now + 8 * DAY).toISOString();
-    const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
-    const { id } = await made.json<{ id: string }>();
+    const response = await send("/v1/keys", {
+      key: account.key,
+      body: { name: "ends", expires_at },
+    });
+    const { id } = await response.json<{ id: string }>();
     for (const days of [0.5, 2, 2, 3]) await sweep(now + days * DAY);
-    expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
-      { actor: { kind: "system", id: null }, data: { expires_at } },
-    ]);
+    expect(
+      (await loggedEvents("key.expiring")).filter(({ subject }) => subject === id),
+    ).toMatchObject([{ actor: { kind: "system", id: null }, data: { expires_at } }]);
   });
 });
 
@@ -271,8 +278,8 @@ it("the wallet stores oversized and malformed events in a shortened form", async
     },
     { timeout: 30_000 },
   );
-  expect(await told("organization.changed")).toHaveLength(1);
-  const cut = (await told("key.changed")).slice(0, 65).map(({ data }) => data);
+  expect(await loggedEvents("organization.changed")).toHaveLength(1);
+  const cut = (await loggedEvents("key.changed")).slice(0, 65).map(({ data }) => data);
   expect(new Set(cut.map((data) => JSON.stringify(data)))).toEqual(
     new Set(
       [

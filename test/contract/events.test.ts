@@ -50,9 +50,12 @@ describe("GET /v1/events", () => {
   it("returns one event per credit reference, with the operator who added the credits", async () => {
     await addCredits(account.orgId, 5, "twice");
     await addCredits(account.orgId, 5, "twice");
-    const told = await ofType("balance.credited");
-    expect(told.map(({ data }) => data["reference"])).toEqual(["twice", expect.any(String)]);
-    expect(told[0]).toMatchObject({
+    const creditEvents = await ofType("balance.credited");
+    expect(creditEvents.map(({ data }) => data["reference"])).toEqual([
+      "twice",
+      expect.any(String),
+    ]);
+    expect(creditEvents[0]).toMatchObject({
       actor: { kind: "operator", id: "admin" },
       subject: account.orgId,
       data: { amount_micro: 5, balance_micro: 1_000_000_005 },
@@ -63,8 +66,8 @@ describe("GET /v1/events", () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
-    const told = await ofType("settings.changed");
-    expect(told.map(({ actor, data }) => ({ actor, data }))).toEqual([
+    const settingsEvents = await ofType("settings.changed");
+    expect(settingsEvents.map(({ actor, data }) => ({ actor, data }))).toEqual([
       {
         actor: { kind: "key", id: account.keyId },
         data: { changes: { defaultAlertThreshold: { from: 0.8, to: 0.5 } } },
@@ -79,9 +82,9 @@ describe("GET /v1/events", () => {
     await changed("PATCH", "/v1/users/ann", { daily_quota_dollars: 3 });
     const budgets = [{ limit_dollars: 1, window: "day" }];
     await changed("POST", "/v1/users", { external_id: "ann", monthly_quota_dollars: 9, budgets });
-    const told = await ofType("end_user.changed");
+    const userEvents = await ofType("end_user.changed");
     const ann = { subject: "ann", actor: { kind: "key", id: account.keyId } };
-    const [second, first, ...others] = told;
+    const [second, first, ...others] = userEvents;
     expect(others).toEqual([]);
     expect(first).toMatchObject(ann);
     expect(first?.data).toEqual({
@@ -101,14 +104,14 @@ describe("GET /v1/events", () => {
   });
 
   it("returns one event for repeated revocations of a key", async () => {
-    const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
-    const { id } = await made.json<{ id: string }>();
+    const response = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
+    const { id } = await response.json<{ id: string }>();
     for (let time = 0; time < 3; time++) {
       const gone = await send(`/v1/keys/${id}`, { method: "DELETE", key: account.key });
       expect(gone.status).toBe(200);
     }
-    const told = await ofType("key.revoked");
-    expect(told).toMatchObject([{ subject: id, actor: { kind: "key", id: account.keyId } }]);
+    const revocations = await ofType("key.revoked");
+    expect(revocations).toMatchObject([{ subject: id, actor: { kind: "key", id: account.keyId } }]);
   });
 
   it("returns one event each for a reached alert threshold, quota and budget", async () => {

@@ -31,25 +31,25 @@ useReceivers();
 
 const DAY = 24 * HOUR;
 const wallet = () => env.WALLET.getByName(account.orgId);
-const done = async (response: Response | Promise<Response>): Promise<void> => {
+const expectOk = async (response: Response | Promise<Response>): Promise<void> => {
   expect((await response).ok).toBe(true);
 };
 const call = (method: string, path: string, body: object): Promise<void> =>
-  done(send(path, { method, key: account.key, body }));
+  expectOk(send(path, { method, key: account.key, body }));
 const operator = (method: string, path: string, body?: object): Promise<void> =>
-  done(admin(method, `/orgs/${account.orgId}${path}`, body));
+  expectOk(admin(method, `/orgs/${account.orgId}${path}`, body));
 
 const setBudgets = (budgets: readonly object[]): Promise<void> =>
   call("PATCH", `/v1/orgs/${account.orgId}/settings`, { budgets });
 
-async function paused(): Promise<string> {
+async function createPause(): Promise<string> {
   const { id } = await createKey(account.key);
   const body = { scope: "key", id, reason: "Costs" };
   const answer = await send("/v1/pauses", { key: account.key, body });
   return (await answer.json<{ id: string }>()).id;
 }
 
-const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
+const TRIGGERS: Readonly<Record<EventType, () => Promise<void>>> = {
   "balance.credited": () => addCredits(account.orgId, 5),
   "balance.charged": async () => {
     await addCredits(account.orgId, 1000);
@@ -65,21 +65,21 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "balance.low": () =>
     call("PATCH", `/v1/orgs/${account.orgId}/settings`, { low_balance_threshold_dollars: 1 }),
-  "purchase.created": () => bought(),
-  "purchase.needs_customer": () => bought(),
-  "purchase.credited": async () => void (await paid()),
+  "purchase.created": () => createPurchase(),
+  "purchase.needs_customer": () => createPurchase(),
+  "purchase.credited": async () => void (await addPayment()),
   "purchase.declined": () => topUpDeclined("soft"),
-  "purchase.expired": () => bought("/cancel"),
-  "payment.reversed": async () => back(await paid(), 5),
+  "purchase.expired": () => createPurchase("/cancel"),
+  "payment.reversed": async () => refundPayment(await addPayment(), 5),
   "payment.reinstated": async () => {
-    const paymentId = await paid();
-    await back(paymentId, 5);
-    await back(paymentId, 2);
+    const paymentId = await addPayment();
+    await refundPayment(paymentId, 5);
+    await refundPayment(paymentId, 2);
   },
   "payment.forgiven": async () => {
-    const paymentId = await paid();
+    const paymentId = await addPayment();
     valueOf(await wallet().hold(holdOf(10, { keyId: account.keyId })));
-    await back(paymentId, 5); // all credits are held, so the amount is owed
+    await refundPayment(paymentId, 5); // all credits are held, so the amount is owed
     await operator("POST", "/owed", { forgive_micro: 1, reference: "goodwill" });
   },
   "top_up.paused": () => topUpDeclined("soft"),
@@ -98,20 +98,20 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "key.rotated": async () => {
     const { id } = await createKey(account.key);
     const headers = { "idempotency-key": crypto.randomUUID() };
-    await done(
+    await expectOk(
       send(`/v1/keys/${id}/rotate`, { key: account.key, headers, body: { overlap_seconds: 0 } }),
     );
   },
   "key.revoked": async () => {
     const { id } = await createKey(account.key);
-    await done(deleteKey(account.key, id));
+    await expectOk(deleteKey(account.key, id));
   },
   "key.expiring": async () => {
     const expires_at = new Date(Date.now() + 8 * DAY).toISOString();
     await env.DB.prepare("DELETE FROM cursors").run(); // sweeps of other tests were years ahead
-    await swept(0);
+    await runSweep(0);
     await createKey(account.key, { expires_at });
-    await swept(2 * DAY);
+    await runSweep(2 * DAY);
   },
   "key.budget_reached": async () => {
     await addCredits(account.orgId, 1_000_000);
@@ -128,22 +128,22 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
     await setBudgets([{ limit_dollars: 1, window: "day", alert_at: 0 }]);
     expect((await chat(account.key)).status).toBe(200);
   },
-  "pause.created": async () => void (await paused()),
+  "pause.created": async () => void (await createPause()),
   "pause.ended": async () => {
-    const id = await paused();
-    await done(send(`/v1/pauses/${id}`, { method: "DELETE", key: account.key }));
+    const id = await createPause();
+    await expectOk(send(`/v1/pauses/${id}`, { method: "DELETE", key: account.key }));
   },
   "session.ended": async () => {
     await addCredits(account.orgId, 1_000_000);
     const { id, token } = await createSession(account.key);
     expect((await chat(token)).status).toBe(200);
-    await done(endSession(account.key, id));
+    await expectOk(endSession(account.key, id));
   },
   "session.budget_reached": async () => {
     await addCredits(account.orgId, 1_000_000);
     const { token } = await createSession(account.key, { budget_dollars: 0.0001 });
-    const asked = async (): Promise<number> => (await chat(token, { max_tokens: 1 })).status;
-    await vi.waitFor(async () => expect(await asked()).toBe(402), LONG);
+    const chatStatus = async (): Promise<number> => (await chat(token, { max_tokens: 1 })).status;
+    await vi.waitFor(async () => expect(await chatStatus()).toBe(402), LONG);
   },
   "member.created": async () => void (await addMember(account.orgId, "member")),
   "member.changed": async () => {
@@ -184,20 +184,20 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "operator.viewed": async () => {
     const cookie = await login(ADMIN_TOKEN);
-    await done(callFromPage("/as", cookie, { method: "POST", body: { org: account.orgId } }));
+    await expectOk(callFromPage("/as", cookie, { method: "POST", body: { org: account.orgId } }));
   },
   "webhook.created": async () => void (await createWebhook("a.turnpike.dev")),
   "webhook.changed": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(callWebhooks("PATCH", `/${id}`, { types: ["key.created"] }));
+    await expectOk(callWebhooks("PATCH", `/${id}`, { types: ["key.created"] }));
   },
   "webhook.rotated": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(callWebhooks("POST", `/${id}/rotate`, {}));
+    await expectOk(callWebhooks("POST", `/${id}/rotate`, {}));
   },
   "webhook.deleted": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(callWebhooks("DELETE", `/${id}`));
+    await expectOk(callWebhooks("DELETE", `/${id}`));
   },
   "webhook.disabled": async () => {
     receivers["gone.turnpike.dev"] = () => new Response("gone", { status: 410 });
@@ -214,12 +214,12 @@ const GUIDE = import.meta.glob<string>("../../docs/webhooks.md", {
 });
 
 /** Runs the hourly sweep this many ms ahead. */
-async function swept(later: number): Promise<void> {
+async function runSweep(later: number): Promise<void> {
   await sweepHourly(env.DB, () => Date.now() + later, { ...objectsOf(env), outboxes: [] });
 }
 
 /** Credits a payment of 10 micro-credits. Returns its ID. */
-async function paid(): Promise<string> {
+async function addPayment(): Promise<string> {
   const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
   const credit = {
     paymentId,
@@ -231,7 +231,7 @@ async function paid(): Promise<string> {
 }
 
 /** Refunds this part of a payment. */
-async function back(paymentId: string, micro: number): Promise<void> {
+async function refundPayment(paymentId: string, micro: number): Promise<void> {
   const target = { paymentId, purchaseId: "", reading: readings.next() };
   valueOf(await wallet().setBack({ ...target, backMicro: micros(micro), isDisputed: false }));
 }
@@ -245,13 +245,13 @@ const readings = {
 };
 
 /** Creates a purchase by checkout with the tests' Stripe. */
-async function bought(then = ""): Promise<void> {
+async function createPurchase(subpath = ""): Promise<void> {
   useStripe();
   const headers = { "idempotency-key": crypto.randomUUID() };
   const body = { amount_dollars: 10, method: "checkout" };
   const answer = await send("/v1/credits/purchases", { key: account.key, headers, body });
   const { id } = await answer.json<{ id: string }>();
-  if (then !== "") await call("POST", `/v1/credits/purchases/${id}${then}`, {});
+  if (subpath !== "") await call("POST", `/v1/credits/purchases/${id}${subpath}`, {});
 }
 
 /** Starts an automatic purchase whose card is declined. */
@@ -275,7 +275,7 @@ async function spend(micro: number): Promise<void> {
 
 describe("GET /v1/events", () => {
   it.each(EVENT_TYPES)("can return events of the type %s", async (type) => {
-    await ACTS[type]();
+    await TRIGGERS[type]();
     await vi.waitFor(async () => {
       const response = await send(`/v1/events?type=${type}`, { key: account.key });
       const { events } = await response.json<{ events: readonly { type: string }[] }>();

@@ -19,12 +19,12 @@ beforeEach(() => {
   });
 });
 
-const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
+const failedAttempts = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
 const counted = (text: string): string[] =>
   text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));
 
 /** Returns the log and metrics of one request to a provider with this response. */
-async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
+async function callProvider(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);
   const { ask, metrics } = separateIsolate(undefined, UPSTREAM_VARS);
@@ -44,10 +44,10 @@ describe("the gateway during a failed provider call", () => {
   ] as const)(
     "logs and counts the provider's status %i as %s",
     async (status, reason, attempts) => {
-      const { response, series } = await asked(() =>
+      const { response, series } = await callProvider(() =>
         upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
       );
-      expect(told()).toEqual(
+      expect(failedAttempts()).toEqual(
         attempts.map((kind, i) => ({
           event: "attempt_failed",
           request_id: response.headers.get("x-request-id"),
@@ -66,8 +66,8 @@ describe("the gateway during a failed provider call", () => {
   );
 
   it("logs and counts a call without a response, with the status 'none'", async () => {
-    const { series } = await asked(() => Promise.reject(new Error("refused")));
-    expect(told()).toMatchObject([
+    const { series } = await callProvider(() => Promise.reject(new Error("refused")));
+    expect(failedAttempts()).toMatchObject([
       { kind: "retry", status: "none", reason: "connection", attempt: 1 },
       { kind: "retry", status: "none", reason: "connection", attempt: 2 },
     ]);
@@ -78,19 +78,21 @@ describe("the gateway during a failed provider call", () => {
 
   it("logs and counts an error inside the provider's stream", async () => {
     const error = { error: { message: "gone", code: 502 } };
-    const { response, series } = await asked(
+    const { response, series } = await callProvider(
       () => brokenStream([chunkOf({ content: "Hi" }, null), error]),
       { stream: true },
     );
     expect(response.status).toBe(200);
-    expect(told()).toMatchObject([{ provider: "mock", attempt: 1, status: "502" }]);
+    expect(failedAttempts()).toMatchObject([{ provider: "mock", attempt: 1, status: "502" }]);
     expect(series).toEqual([
       'turnpike_attempts_failed_total{provider="mock",status="502",reason="retry"} 1',
     ]);
   });
 
   it("logs and counts a stream that breaks off", async () => {
-    await asked(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
-    expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
+    await callProvider(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
+    expect(failedAttempts()).toMatchObject([
+      { provider: "mock", status: "none", reason: "broken_off" },
+    ]);
   });
 });

@@ -59,8 +59,8 @@ async function paid(key: string, user?: string): Promise<string> {
 describe("GET /v1/generations", () => {
   it("returns all receipts in pages, newest first", async () => {
     const { key } = await openAccount();
-    const made = [];
-    for (let n = 0; n < 5; n++) made.push(await paid(key));
+    const paidIds = [];
+    for (let n = 0; n < 5; n++) paidIds.push(await paid(key));
     const seen = [];
     for (let after = ""; ;) {
       const { generations, next_after } = await page(`?limit=2${after}`, key);
@@ -68,7 +68,7 @@ describe("GET /v1/generations", () => {
       if (next_after === undefined) break;
       after = `&after=${next_after}`;
     }
-    expect(seen.map(({ id }) => id)).toEqual(made.toReversed());
+    expect(seen.map(({ id }) => id)).toEqual(paidIds.toReversed());
     for (const one of seen) {
       const own = await send(`/v1/generations/${one.id}`, { key });
       expect(await own.json()).toEqual(one);
@@ -141,17 +141,17 @@ describe("GET /v1/generations", () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
-    const made = Date.now() + 1000;
+    const createdMs = Date.now() + 1000;
     await runInDurableObject(wallet, (_instance: Wallet, { storage: { sql } }) => {
       const ids = JSON.stringify(
-        Array.from({ length: 30_000 }, (_, n) => mintId("req_", made + Math.floor(n / 100))),
+        Array.from({ length: 30_000 }, (_, n) => mintId("req_", createdMs + Math.floor(n / 100))),
       );
       for (let from = 0; from < 30_000; from += 10_000) {
         sql.exec(
           `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted,
             external_id, key, named)
           SELECT value, 'voided', ?, 0, 1, 1, 1, 'common', 1, 0 FROM json_each(?)`,
-          made,
+          createdMs,
           JSON.stringify((JSON.parse(ids) as string[]).slice(from, from + 10_000)),
         );
       }
@@ -163,7 +163,7 @@ describe("GET /v1/generations", () => {
         const before = readRows(storage.sql);
         const answer = await instance.requests({
           fromMs: 0,
-          beforeMs: made * 2,
+          beforeMs: createdMs * 2,
           after: after === "" ? null : after,
           limit: 50,
           state: null,
@@ -194,8 +194,8 @@ function readRows(sql: SqlStorage): number {
   const count = { rows: 0 };
   counted.set(sql, count);
   const exec = sql.exec.bind(sql);
-  sql.exec = (...given: Parameters<typeof exec>): never => {
-    const cursor = exec(...given);
+  sql.exec = (...args: Parameters<typeof exec>): never => {
+    const cursor = exec(...args);
     const all = cursor.toArray.bind(cursor);
     cursor.toArray = () => {
       const rows = all();

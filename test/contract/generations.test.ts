@@ -146,9 +146,9 @@ describe("GET /v1/generations/{id}", () => {
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();
-    const held = await found(requestId(open));
-    expect(held).toMatchObject({ status: "held", key_id: account.keyId, cost_micro: 0 });
-    expect(held).toMatchObject({ model: null, lines: [], duration_ms: null });
+    const record = await found(requestId(open));
+    expect(record).toMatchObject({ status: "held", key_id: account.keyId, cost_micro: 0 });
+    expect(record).toMatchObject({ model: null, lines: [], duration_ms: null });
     const member = await addMember(account.orgId, "member");
     await errorOf(await read(requestId(open), member.key), 404);
     await reader?.cancel();
@@ -166,7 +166,7 @@ describe("GET /v1/generations/{id}", () => {
   });
 });
 
-const refused = async (named: string, key = account.key): Promise<ErrorObject> =>
+const readMissing = async (named: string, key = account.key): Promise<ErrorObject> =>
   errorOf(await read(named, key), 404);
 
 describe("GET /v1/generations/{id} for a missing record", () => {
@@ -176,7 +176,7 @@ describe("GET /v1/generations/{id} for a missing record", () => {
   });
 
   it("returns 404 for the ID of an unpaid request", async () => {
-    expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
+    expect(await readMissing(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );
   });
@@ -189,7 +189,7 @@ describe("GET /v1/generations/{id} for a missing record", () => {
     `req_${"0".repeat(2000)}`,
     "key_0VbbtnxZGhU4ZPPzjn5l243b",
   ])("returns 404 for the ID %s", async (named) => {
-    expect(await refused(named)).toEqual(missing);
+    expect(await readMissing(named)).toEqual(missing);
   });
 
   it("returns 404 after the retention period, without changing usage or balance", async () => {

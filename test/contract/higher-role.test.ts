@@ -47,21 +47,21 @@ beforeAll(async () => {
 });
 
 /** Sends a request with a key, or in a console that was logged in to with the key. */
-type Ask = (method: string, path: string, body?: object) => Promise<Response>;
+type Call = (method: string, path: string, body?: object) => Promise<Response>;
 
 const headers = (): Record<string, string> => ({ "idempotency-key": crypto.randomUUID() });
 
-function byKey(key: string): Ask {
+function byKey(key: string): Call {
   return (method, path, body) => send(path, { method, key, body, headers: headers() });
 }
 
-async function byConsole(key: string): Promise<Ask> {
+async function byConsole(key: string): Promise<Call> {
   const cookie = await login(key);
   return (method, path, body) => callFromPage(path, cookie, { method, body, headers: headers() });
 }
 
-const rename = (ask: Ask): Promise<Response> =>
-  ask("PATCH", `/v1/orgs/${owner.orgId}`, { name: "taken over" });
+const rename = (call: Call): Promise<Response> =>
+  call("PATCH", `/v1/orgs/${owner.orgId}`, { name: "taken over" });
 
 async function recordOf(id: string): Promise<KeyBody | undefined> {
   const { keys } = await (
@@ -78,39 +78,39 @@ describe.each(["admin", "billing", "member"] as const)(
       "can't get an owner's permissions through the caller's own %s",
       async (how) => {
         const { key } = callers[role];
-        const ask = how === "key" ? byKey(key) : await byConsole(key);
+        const call = how === "key" ? byKey(key) : await byConsole(key);
         const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
-        const tried: (readonly [string, number])[] = [];
-        const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
-          const { status } = await asked;
-          tried.push([name, status]);
+        const results: (readonly [string, number])[] = [];
+        const attempt = async (name: string, request: Promise<Response>): Promise<void> => {
+          const { status } = await request;
+          results.push([name, status]);
         };
-        await attempt("rename", rename(ask));
+        await attempt("rename", rename(call));
         for (const id of [owner.keyId, limited.id]) {
           for (const overlap_seconds of [0, 60]) {
-            await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+            await attempt("rotate", call("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
           }
         }
         for (const lift of LIFTS) {
-          await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
+          await attempt(JSON.stringify(lift), call("PATCH", `/v1/keys/${limited.id}`, lift));
         }
-        const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
-        const made = await named.json<CreatedKey>(); // `member_id` can't be set
-        await attempt("rename by a key made", rename(byKey(made.key)));
-        expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
+        const named = await call("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
+        const created = await named.json<CreatedKey>(); // `member_id` can't be set
+        await attempt("rename by a created key", rename(byKey(created.key)));
+        expect(results.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
         expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
         expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
       },
     );
 
     it("can't get an owner's permissions through a key, session or console login that the caller creates", async () => {
-      const made = await createKey(callers[role].key);
-      const session = await send("/v1/sessions", { key: made.key, body: {} });
+      const created = await createKey(callers[role].key);
+      const session = await send("/v1/sessions", { key: created.key, body: {} });
       const { token } = await session.json<{ token: string }>();
-      for (const ask of [byKey(made.key), byKey(token), await byConsole(made.key)]) {
-        expect((await rename(ask)).status).toBe(403);
+      for (const call of [byKey(created.key), byKey(token), await byConsole(created.key)]) {
+        expect((await rename(call)).status).toBe(403);
       }
-      await deleteKey(made.key, made.id);
+      await deleteKey(created.key, created.id);
     });
   },
 );
@@ -126,12 +126,12 @@ it("an owner's limited key passes its limits on to a new secret, session or cons
   const { key: second } = await rotated.json<{ key: string }>();
   const session = await send("/v1/sessions", { key: second, body: {} });
   const { token } = await session.json<{ token: string }>();
-  for (const ask of [byKey(key), byKey(second), byKey(token), await byConsole(second)]) {
+  for (const call of [byKey(key), byKey(second), byKey(token), await byConsole(second)]) {
     for (const response of [
-      await rename(ask),
-      await ask("PATCH", `/v1/keys/${id}`, { budget_dollars: null }),
-      await ask("POST", "/v1/keys", { name: "mine" }),
-      await ask("POST", `/v1/keys/${owner.keyId}/rotate`, { overlap_seconds: 0 }),
+      await rename(call),
+      await call("PATCH", `/v1/keys/${id}`, { budget_dollars: null }),
+      await call("POST", "/v1/keys", { name: "mine" }),
+      await call("POST", `/v1/keys/${owner.keyId}/rotate`, { overlap_seconds: 0 }),
     ]) {
       expect(response.status).toBe(403);
     }
@@ -141,8 +141,10 @@ it("an owner's limited key passes its limits on to a new secret, session or cons
 it("the API never returns the secret of another member's key, whatever the caller's role", async () => {
   const colleague = await addMember(owner.orgId, "member");
   for (const { key } of [owner, ...Object.values(callers)]) {
-    const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });
-    expect((await asked).status).toBe(404);
+    const rotation = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, {
+      overlap_seconds: 60,
+    });
+    expect((await rotation).status).toBe(404);
   }
   const own = byKey(colleague.key)("POST", `/v1/keys/${colleague.keyId}/rotate`, {
     overlap_seconds: 60,
@@ -159,8 +161,8 @@ it("an admin can lower limits of an owner's key and raise limits of a member's k
     byKey(admin.key)("PATCH", `/v1/keys/${id}`, body);
   expect((await patch(lent.id, { budget_dollars: null })).status).toBe(200);
   expect((await patch(limited.id, { budget_dollars: 0.5 })).status).toBe(200);
-  const told = await send("/v1/events?type=key.changed&limit=2", { key: owner.key });
-  const { events } = await told.json<{ events: readonly object[] }>();
+  const response = await send("/v1/events?type=key.changed&limit=2", { key: owner.key });
+  const { events } = await response.json<{ events: readonly object[] }>();
   const actor = { kind: "key", id: admin.keyId };
   expect(events).toMatchObject([
     { subject: limited.id, actor },

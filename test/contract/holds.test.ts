@@ -16,9 +16,9 @@ type Merchant = { readonly name: string; readonly secret: string };
 
 async function makeMerchant(): Promise<Merchant> {
   const name = `m-${crypto.randomUUID().slice(0, 13)}`;
-  const made = await admin("POST", "/merchants", { name });
-  expect(made.status).toBe(201);
-  return made.json<Merchant>();
+  const response = await admin("POST", "/merchants", { name });
+  expect(response.status).toBe(201);
+  return response.json<Merchant>();
 }
 
 /** Creates an organization with 1 dollar, and a key that may place holds. */
@@ -32,7 +32,7 @@ async function payer(fields: Record<string, unknown> = {}): Promise<Account> {
 const place = (key: string, body: object, headers: Record<string, string> = {}) =>
   send("/v1/holds", { key, body: { description: "a search", ...body }, headers });
 
-async function placed(key: string, body: object): Promise<Hold> {
+async function createHold(key: string, body: object): Promise<Hold> {
   const response = await place(key, body);
   expect(response.status).toBe(201);
   return response.json<Hold>();
@@ -51,14 +51,14 @@ describe("a hold paid from the balance", () => {
   it("ignores policies on models and providers, because a hold uses no model", async () => {
     const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
     const { name } = await makeMerchant();
-    const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
+    const hold = await createHold(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held" });
     expect((await chat(key)).status).toBe(403);
   });
 
   it("reserves the amount, and lets the merchant charge part of it only once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
-    const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
+    const hold = await createHold(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held", amount_dollars: 0.4, captured_dollars: null });
     expect(await balanceOf(orgId)).toEqual([1_000_000, 400_000]);
     for (let repeat = 0; repeat < 2; repeat++) {
@@ -78,7 +78,7 @@ describe("a hold paid from the balance", () => {
     const [{ key, orgId }, { name, secret }] = [await payer(), await makeMerchant()];
     const tags = { team: "search" };
     const body = { amount_dollars: 0.4, merchant: name, end_user: "ann", tags };
-    const hold = await placed(key, body);
+    const hold = await createHold(key, body);
     await act(hold, "capture", secret, { amount_dollars: 0.123456 });
     const owner = await createKeyOf(orgId);
     const receipt = await send(`/v1/generations/${hold.id}`, { key: owner });
@@ -101,7 +101,7 @@ describe("a hold paid from the balance", () => {
 
   it("ends when the merchant releases the hold, and never charges more than the held amount", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
-    const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
+    const hold = await createHold(key, { amount_dollars: 0.4, merchant: name });
     const more = await act(hold, "capture", secret, { amount_dollars: 0.400001 });
     expect((await errorOf(more, 400)).param).toBe("amount_dollars");
     expect((await act(hold, "release", secret)).status).toBe(200);
@@ -112,16 +112,18 @@ describe("a hold paid from the balance", () => {
 
   it("shrinks to fit a lower balance if at_least permits, and otherwise fails with 402", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
-    await placed(key, { amount_dollars: 0.7, merchant: name });
+    await createHold(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
     const short = await place(key, body);
     expect((await errorOf(short, 402)).type).toBe("insufficient_balance");
-    expect(await placed(key, { ...body, at_least: 0.1 })).toMatchObject({ amount_dollars: 0.3 });
+    expect(await createHold(key, { ...body, at_least: 0.1 })).toMatchObject({
+      amount_dollars: 0.3,
+    });
   });
 
   it("can be captured or released only by the hold's merchant, and extended only by the hold's key", async () => {
     const [{ key }, { name, secret }] = [await payer(), await makeMerchant()];
-    const hold = await placed(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
+    const hold = await createHold(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
     const { secret: other } = await makeMerchant();
     for (const action of ["capture", "release"]) {
       const own = await act(hold, action, key);
@@ -171,7 +173,7 @@ describe("a hold paid from the balance", () => {
   it("appears in GET /v1/holds for a key with limits and for the owner", async () => {
     const { orgId, key } = await payer({ budget_dollars: 1 });
     const { name } = await makeMerchant();
-    const hold = await placed(key, { amount_dollars: 0.1, merchant: name });
+    const hold = await createHold(key, { amount_dollars: 0.1, merchant: name });
     const owner = await createKeyOf(orgId);
     for (const one of [key, owner]) {
       const list = await send("/v1/holds", { key: one });
@@ -185,7 +187,7 @@ describe("a hold paid from the balance", () => {
 describe("a hold with pays: quota", () => {
   it("counts against the key's budget like a model call, and leaves the balance unchanged", async () => {
     const { orgId, key } = await payer({ budget_dollars: 0.5 });
-    const hold = await placed(key, { amount_dollars: 0.3, pays: "quota" });
+    const hold = await createHold(key, { amount_dollars: 0.3, pays: "quota" });
     expect(await balanceOf(orgId)).toEqual([1_000_000, 0]);
     const over = await place(key, { amount_dollars: 0.3, pays: "quota" });
     expect((await errorOf(over, 402)).code).toBe("key_budget_exceeded");
@@ -196,7 +198,7 @@ describe("a hold with pays: quota", () => {
       spent_dollars: 0.3,
       limits: { budget: { held_dollars: 0, left_dollars: 0.2 } },
     });
-    const rest = await placed(key, { amount_dollars: 0.2, pays: "quota" });
+    const rest = await createHold(key, { amount_dollars: 0.2, pays: "quota" });
     expect([(await chat(key)).status, await balanceOf(orgId)]).toEqual([402, [1_000_000, 0]]);
     await act(rest, "release", key);
     expect((await chat(key)).status).toBe(200);

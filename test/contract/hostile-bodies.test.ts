@@ -24,12 +24,12 @@ const bytes = (...parts: (string | number[])[]): Uint8Array =>
     ),
   );
 /** Returns a body that is valid except for these bytes in a text. */
-const saying = (words: number[]): Uint8Array => {
+const withText = (content: number[]): Uint8Array => {
   const [head = "", tail = ""] = GOOD.split("hi");
-  return bytes(head, words, tail);
+  return bytes(head, content, tail);
 };
 const padded = (size: number): Uint8Array => bytes(`{"name":7,"x":"${"x".repeat(size - 17)}"}`);
-const left = (response: Response): number =>
+const remainingRequests = (response: Response): number =>
   Number(response.headers.get("x-ratelimit-remaining-requests"));
 const nested = (depth: number): string =>
   `{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}],"x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
@@ -42,7 +42,7 @@ describe("a POST request with a hostile body", () => {
     ["65 levels", nested(64)],
     ["a duplicate key in a nested object", GOOD.replace('"role"', '"role":"system","role"')],
     ["a byte order mark", bytes([0xef, 0xbb, 0xbf], GOOD)],
-    ["UTF-8 truncated within a character", saying([0xc3])],
+    ["UTF-8 truncated within a character", withText([0xc3])],
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],
     ["more than a million values", GOOD.replace("{", `{"x":[${"{},".repeat(1_000_001)}{}],`)],
   ])("returns 400 for a body with %s", async (_, body) => {
@@ -55,7 +55,7 @@ describe("a POST request with a hostile body", () => {
 
   it("succeeds on a retry with a corrected body", async () => {
     expect((await post(GOOD)).status).toBe(200);
-    expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
+    expect((await post(withText([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
@@ -63,7 +63,7 @@ describe("a POST request with a hostile body", () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");
-    expect(left(first) - left(second)).toBe(1);
+    expect(remainingRequests(first) - remainingRequests(second)).toBe(1);
     expect(await balanceOf(key)).toBe(before);
   });
 });

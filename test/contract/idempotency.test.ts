@@ -27,37 +27,37 @@ function fresh(): { readonly headers: Readonly<Record<string, string>> } {
   return { headers: { "Idempotency-Key": crypto.randomUUID() } };
 }
 
-type Ask = (
+type PaidCall = (
   key: string,
   fields?: Record<string, unknown>,
   options?: { headers?: Readonly<Record<string, string>>; bindings?: Env },
 ) => Promise<Response>;
 
-const stream: Ask = (key, fields, options) => chat(key, { stream: true, ...fields }, options);
-const PAID: readonly (readonly [string, Ask, Record<string, unknown>])[] = [
+const stream: PaidCall = (key, fields, options) => chat(key, { stream: true, ...fields }, options);
+const PAID: readonly (readonly [string, PaidCall, Record<string, unknown>])[] = [
   ["a completion", chat, { messages: [{ role: "user", content: "Bye" }] }],
   ["a streamed completion", stream, { messages: [{ role: "user", content: "Bye" }] }],
   ["an embedding", embed, { input: "Bye" }],
 ];
 
 /** Returns the error after checking that SDKs don't retry it. */
-async function final(response: Response, status: number) {
+async function finalErrorOf(response: Response, status: number) {
   expect(response.headers.get("x-should-retry")).toBe("false");
   expect(response.headers.has("retry-after")).toBe(false);
   return errorOf(response, status);
 }
 
-describe.each(PAID)("a repeated Idempotency-Key on %s", (_what, ask) => {
+describe.each(PAID)("a repeated Idempotency-Key on %s", (_what, call) => {
   it("returns 409 idempotency_replay with the first request's ID, and charges only once", async () => {
     const { key } = account;
     const options = fresh();
     const before = await balanceOf(key);
-    const first = await ask(key, {}, options);
+    const first = await call(key, {}, options);
     expect(first.status).toBe(200);
     await first.text();
     const after = await balanceOf(key);
     expect(after).toBeLessThan(before);
-    const error = await final(await ask(key, {}, options), 409);
+    const error = await finalErrorOf(await call(key, {}, options), 409);
     const id = first.headers.get("x-request-id");
     expect(error).toMatchObject({
       type: "invalid_request_error",
@@ -84,7 +84,7 @@ describe("a concurrent request with the same Idempotency-Key", () => {
       param: "Idempotency-Key",
     });
     await eventsOf(first);
-    expect(await final(await stream(key, fields, options), 409)).toMatchObject({
+    expect(await finalErrorOf(await stream(key, fields, options), 409)).toMatchObject({
       code: "idempotency_replay",
     });
   });
@@ -99,7 +99,7 @@ describe("an Idempotency-Key that is reused for another request", () => {
     await completionOf(await send(path, { key, body: JSON.stringify(body), ...options }));
     const spaced = JSON.stringify(body, null, 1);
     const refused = await send(path, { key, body: spaced, ...options });
-    expect((await final(refused, 422)).code).toBe("idempotency_mismatch");
+    expect((await finalErrorOf(refused, 422)).code).toBe("idempotency_mismatch");
   });
 
   it("returns 422 for a request to another path", async () => {
@@ -107,7 +107,7 @@ describe("an Idempotency-Key that is reused for another request", () => {
     const options = fresh();
     await completionOf(await chat(key, {}, options));
     const refused = await embed(key, {}, options);
-    expect((await final(refused, 422)).code).toBe("idempotency_mismatch");
+    expect((await finalErrorOf(refused, 422)).code).toBe("idempotency_mismatch");
   });
 });
 
@@ -179,8 +179,8 @@ describe("the value of an Idempotency-Key", () => {
     ["a tab", "a\tb"],
   ])("returns 400 if it is %s", async (_what, value) => {
     const { key } = account;
-    for (const ask of [chat, embed]) {
-      const response = await ask(key, {}, { headers: { "Idempotency-Key": value } });
+    for (const call of [chat, embed]) {
+      const response = await call(key, {}, { headers: { "Idempotency-Key": value } });
       expect((await errorOf(response, 400)).param).toBe("Idempotency-Key");
     }
   });

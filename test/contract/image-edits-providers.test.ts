@@ -52,13 +52,13 @@ async function charged(sent: Sent) {
   return { calls, data, usage, receipt };
 }
 
-const TWO: readonly FormField[] = [
+const TWO_IMAGES: readonly FormField[] = [
   ["image[]", pngFile(1024, 1024, "one.png")],
   ["image[]", pngFile(512, 512, "two.png")],
 ];
 
 /** Returns the charged tokens: the reported ones up to the hold, or the held ones. */
-function within(tokens: number | undefined, held: number): number {
+function chargedTokens(tokens: number | undefined, held: number): number {
   return tokens === undefined || tokens === 0 ? held : Math.min(tokens, held);
 }
 
@@ -86,7 +86,7 @@ describe("POST /v1/images/edits at Google", () => {
   it("sends the images before the text, and charges the counted tokens", async () => {
     const answer = drawn(counted(10, 2240, 1120));
     const fields = { model, size: "1536x1024" };
-    const { calls, data, usage, receipt } = await charged({ fields, files: TWO, answer });
+    const { calls, data, usage, receipt } = await charged({ fields, files: TWO_IMAGES, answer });
     expect(data).toEqual([{ b64_json: PICTURE }]);
     expect(usage["input_tokens_details"]).toEqual({ text_tokens: 10, image_tokens: 2240 });
     expect(receipt).toMatchObject({
@@ -129,9 +129,9 @@ describe("POST /v1/images/edits at Google", () => {
           const texts = out === 0 ? 16_384 : 0;
           expect(receipt.cost_micro).toBe(
             Math.ceil(
-              within(text, HELD_TEXT) * 1.5 +
-                within(images, HELD_INPUT) * 1.5 +
-                within(out, 16_384) * 30 +
+              chargedTokens(text, HELD_TEXT) * 1.5 +
+                chargedTokens(images, HELD_INPUT) * 1.5 +
+                chargedTokens(out, 16_384) * 30 +
                 texts * 7.5,
             ),
           );
@@ -175,22 +175,22 @@ const sourceOf = (width: number, height: number) => ({
   url: `data:image/png;base64,${toBase64(pngOf(width, height))}`,
 });
 /** Returns a response of xAI. */
-const made = (images: number) => ({
+const xaiResponse = (images: number) => ({
   data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
 });
 
 describe("POST /v1/images/edits at xAI", () => {
   const model = "xai/grok-imagine-image-2.0";
-  const MADE_MICRO = 40_000;
+  const OUTPUT_MICRO = 40_000;
   const SOURCE_MICRO = 60_000;
 
   it("sends a single image in the field image, and charges the input image and the result", async () => {
     const fields = { model, size: "1536x1024" };
-    const { calls, data, receipt } = await charged({ fields, answer: made(1) });
+    const { calls, data, receipt } = await charged({ fields, answer: xaiResponse(1) });
     expect(data).toEqual([{ b64_json: PICTURE }]);
     expect(receipt).toMatchObject({
-      cost_micro: MADE_MICRO + SOURCE_MICRO,
-      held_micro: MADE_MICRO + SOURCE_MICRO,
+      cost_micro: OUTPUT_MICRO + SOURCE_MICRO,
+      held_micro: OUTPUT_MICRO + SOURCE_MICRO,
       estimated: false,
     });
     expect(calls[0]?.url).toBe("https://api.x.ai/v1/images/edits");
@@ -206,7 +206,11 @@ describe("POST /v1/images/edits at xAI", () => {
   });
 
   it("sends multiple images in the field images", async () => {
-    const { calls } = await charged({ fields: { model }, files: TWO, answer: made(1) });
+    const { calls } = await charged({
+      fields: { model },
+      files: TWO_IMAGES,
+      answer: xaiResponse(1),
+    });
     expect(calls[0]?.body).toMatchObject({ images: [sourceOf(1024, 1024), sourceOf(512, 512)] });
     expect(calls[0]?.body).not.toHaveProperty("image");
   });
@@ -224,8 +228,8 @@ describe("POST /v1/images/edits at xAI", () => {
             pngFile(8, 8, `${at}.png`),
           ]);
           const fields = { model, n: String(n) };
-          const { receipt } = await charged({ fields, files, answer: made(results) });
-          const cost = (most: number) => sources * SOURCE_MICRO + most * MADE_MICRO;
+          const { receipt } = await charged({ fields, files, answer: xaiResponse(results) });
+          const cost = (outputs: number) => sources * SOURCE_MICRO + outputs * OUTPUT_MICRO;
           expect(receipt.cost_micro).toBe(cost(Math.min(n, results)));
           expect(receipt.held_micro).toBe(cost(n));
         },

@@ -31,8 +31,8 @@ type Sent = {
 };
 
 async function edit({ fields, files = [["image", pngFile(64, 64)]], headers, ...more }: Sent = {}) {
-  const given = { model: "sandbox/image", prompt: "a red fox", ...fields };
-  const form = await formOf([...Object.entries(given), ...files]);
+  const allFields = { model: "sandbox/image", prompt: "a red fox", ...fields };
+  const form = await formOf([...Object.entries(allFields), ...files]);
   return send("/v1/images/edits", {
     key,
     ...form,
@@ -44,7 +44,7 @@ async function edit({ fields, files = [["image", pngFile(64, 64)]], headers, ...
 const charged = (sent: Sent = {}) => chargedFor(() => edit(sent));
 
 /** Returns a provider with these responses, and the forms that it received. */
-function answering(answer: () => Response) {
+function providerWith(answer: () => Response) {
   const calls: { readonly url: string; readonly form: FormData }[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
@@ -90,13 +90,13 @@ function reportedUsage({ text = 0, image, output }: Report): object {
  */
 function expectedCost(report: Report, n: number): number {
   return (
-    within(report.text, HELD_TEXT) * 5 +
-    within(report.image, HELD_INPUT) * 8 +
-    within(report.output, HELD_OUTPUT * n) * 30
+    chargedTokens(report.text, HELD_TEXT) * 5 +
+    chargedTokens(report.image, HELD_INPUT) * 8 +
+    chargedTokens(report.output, HELD_OUTPUT * n) * 30
   );
 }
 
-function within(reported = 0, held = 0): number {
+function chargedTokens(reported = 0, held = 0): number {
   return reported === 0 ? held : Math.min(reported, held);
 }
 
@@ -150,7 +150,9 @@ describe("POST /v1/images/edits", () => {
 
 describe("POST /v1/images/edits at OpenAI", () => {
   it("forwards the fields and files of the form", async () => {
-    const { calls, bindings } = answering(() => Response.json(openAi(1, usageOf(10, 2048, 439))));
+    const { calls, bindings } = providerWith(() =>
+      Response.json(openAi(1, usageOf(10, 2048, 439))),
+    );
     const files: FormField[] = [
       ["image[]", pngFile(1024, 1024, "one.png")],
       ["image[]", pngFile(512, 512, "two.png")],
@@ -171,7 +173,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
   });
 
   it("holds one token per patch of a large image, plus a reserve", async () => {
-    const { bindings } = answering(() => Response.json(openAi(1)));
+    const { bindings } = providerWith(() => Response.json(openAi(1)));
     const files: FormField[] = [["image", pngFile(4032, 3024)]];
     const { receipt } = await charged({ fields: MEDIUM, files, bindings });
     const tokens = Math.ceil(126 * 95 * 1.5);
@@ -186,7 +188,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     await fc.assert(
       fc.asyncProperty(small, small, REPORTS, async (pictures, n, report) => {
         const answer = openAi(pictures, report === null ? undefined : reportedUsage(report));
-        const { bindings } = answering(() => Response.json(answer));
+        const { bindings } = providerWith(() => Response.json(answer));
         const fields = { ...MEDIUM, n: String(n) };
         const { receipt, text } = await charged({ fields, bindings });
         expect((JSON.parse(text) as { data: unknown[] }).data).toHaveLength(pictures);
@@ -199,7 +201,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
 
   it("charges the held amount if the client disconnects before the image arrives", async () => {
     const client = new AbortController();
-    const { bindings } = answering(() => {
+    const { bindings } = providerWith(() => {
       client.abort();
       const stream = new ReadableStream({ start: (one) => one.enqueue(new Uint8Array([58, 10])) });
       return new Response(stream, { headers: { "content-type": "text/event-stream" } });
@@ -260,7 +262,7 @@ describe("a rejected POST /v1/images/edits", () => {
     ["previews without a stream", "partial_images", { fields: { partial_images: "1" } }],
     ["stream=yes", "stream", { fields: { stream: "yes" } }],
   ])("returns 400 with the param for %s", async (_, param, sent) => {
-    const { calls, bindings } = answering(() => Response.json({}));
+    const { calls, bindings } = providerWith(() => Response.json({}));
     const error = await errorOf(await edit({ ...sent, bindings }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
     expect(calls).toHaveLength(0);
@@ -270,7 +272,7 @@ describe("a rejected POST /v1/images/edits", () => {
     const route = { provider: "openai", upstream_id: "gpt-image-2" };
     const price = { input: 5_000_000, image_token: 30_000_000 };
     const model = { id: "test/unpriced", kind: "image", context: 32_000, price, routes: [route] };
-    const { calls, bindings } = answering(() => Response.json({}));
+    const { calls, bindings } = providerWith(() => Response.json({}));
     const priced = { ...bindings, MODELS: JSON.stringify([model]) };
     const response = await edit({ fields: { model: "test/unpriced" }, bindings: priced });
     expect(await errorOf(response, 400)).toMatchObject({ param: "model" });

@@ -19,7 +19,7 @@ const PICTURE = "iVBORw0KGgo=";
 
 usePayer();
 
-type Made = {
+type ImagesResponse = {
   readonly created: number;
   readonly data: readonly { readonly b64_json: string }[];
   readonly usage: {
@@ -39,9 +39,12 @@ async function charged(sent: () => Promise<Response>) {
   return { ...response, cost: response.receipt.cost_micro };
 }
 
-async function made(fields: object, bindings?: Env): Promise<Made & { readonly cost: number }> {
+async function createImages(
+  fields: object,
+  bindings?: Env,
+): Promise<ImagesResponse & { readonly cost: number }> {
   const { text, cost } = await charged(() => draw(fields, bindings));
-  const answer = JSON.parse(text) as Made;
+  const answer = JSON.parse(text) as ImagesResponse;
   expect(answer.usage.cost_micro).toBe(cost);
   return { ...answer, cost };
 }
@@ -58,7 +61,7 @@ function inChunks(parts: string[], waitMs = 20): ReadableStream<Uint8Array> {
 }
 
 /** Returns a provider with this response. */
-const answering = (answer: object | string, type = "application/json") =>
+const providerWith = (answer: object | string, type = "application/json") =>
   answeringWith(KEYS, () => {
     const body = typeof answer === "string" ? answer : JSON.stringify(answer);
     return new Response(body, { headers: { "content-type": type } });
@@ -75,7 +78,7 @@ const MEDIUM = { model: SUNBURST, size: "1024x1024", quality: "medium" };
 
 describe("POST /v1/images/generations", () => {
   it("returns 200 with images in OpenAI's format and their cost", async () => {
-    const answer = await made({ n: 2 });
+    const answer = await createImages({ n: 2 });
     expect(answer).toMatchObject({
       created: expect.any(Number) as number,
       data: [
@@ -122,8 +125,8 @@ describe("POST /v1/images/generations at OpenAI", () => {
       50 + 21_510,
     ],
   ])("charges by OpenAI's token count: %s", async (_, images, usage, cost) => {
-    const { calls, bindings } = answering(openAi(images, usage));
-    const answer = await made(MEDIUM, bindings);
+    const { calls, bindings } = providerWith(openAi(images, usage));
+    const answer = await createImages(MEDIUM, bindings);
     expect(answer.cost).toBe(cost);
     expect(answer.data).toEqual(Array.from({ length: images }, () => ({ b64_json: PICTURE })));
     expect(answer).toMatchObject({ size: "1024x1024", quality: "medium" });
@@ -136,7 +139,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
   });
 
   it("charges the held amount if OpenAI reports no usage", async () => {
-    const answer = await made(MEDIUM, answering(openAi(1)).bindings);
+    const answer = await createImages(MEDIUM, providerWith(openAi(1)).bindings);
     const { input_tokens: input, output_tokens: output, cost_micro: cost } = answer.usage;
     expect(output).toBe(HELD_TOKENS);
     expect(cost).toBe(input * 5 + HELD_TOKENS * 30);
@@ -146,12 +149,12 @@ describe("POST /v1/images/generations at OpenAI", () => {
     const event = (type: string, more: object) =>
       `event: ${type}\ndata: ${JSON.stringify({ type, b64_json: PICTURE, ...more })}\n\n`;
     const usage = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
-    const { bindings } = answering(
+    const { bindings } = providerWith(
       `: {"comment\n\n${event("image_generation.partial_image", { partial_image_index: 0 })}${event("image_generation.completed", { quality: "medium", usage })}`,
       "text/event-stream",
     );
-    const wanted = { ...MEDIUM, stream: true, partial_images: 1 };
-    const { text, cost } = await charged(() => draw(wanted, bindings));
+    const body = { ...MEDIUM, stream: true, partial_images: 1 };
+    const { text, cost } = await charged(() => draw(body, bindings));
     expect(cost).toBe(50 + 500 * 30);
     expect(text).toContain(`"b64_json":"${PICTURE}","partial_image_index":0}\n\nevent: `);
     expect(text).toContain(
@@ -163,7 +166,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     const seen = { type: "image_generation.partial_image", b64_json: PICTURE };
     const more = { request_id: "theirs", usage: { input_tokens: 1 }, host: "x", size: "1024x1024" };
     const done = { type: "image_generation.completed", b64_json: PICTURE };
-    const { bindings } = answering(
+    const { bindings } = providerWith(
       [{ ...seen, ...more, partial_image_index: 1 }, { ...seen, host: "x" }, done]
         .map((event) => `data: ${JSON.stringify(event)}\n\n`)
         .join(""),
@@ -192,7 +195,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
   });
 
   it("ends a stream with an error and without a charge if the provider's stream breaks off within an event", async () => {
-    const { bindings } = answering(
+    const { bindings } = providerWith(
       'data: {"type":"image_generation.completed","b64_json":"iVBO',
       "text/event-stream",
     );
@@ -207,7 +210,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     ["with an error", { error: { message: "broken", type: "server_error" } }],
     ["that isn't JSON", "{nonsense}"],
   ])("returns 502 for a response %s, and charges nothing", async (_, answer) => {
-    const { bindings } = answering(answer);
+    const { bindings } = providerWith(answer);
     expect(await statusAndCost(() => draw(MEDIUM, bindings))).toEqual([502, 0]);
   });
 });
@@ -234,7 +237,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
   const BANANA = { model: "google/gemini-nano-banana-2.1", size: "1536x1024" };
 
   it("charges Gemini's text and thinking tokens at different prices than image tokens", async () => {
-    const { calls, bindings } = answering(
+    const { calls, bindings } = providerWith(
       gemini({
         promptTokenCount: 10,
         candidatesTokenCount: 1130,
@@ -242,7 +245,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
         thoughtsTokenCount: 90,
       }),
     );
-    const answer = await made(BANANA, bindings);
+    const answer = await createImages(BANANA, bindings);
     expect(answer.data).toEqual([{ b64_json: PICTURE }]);
     expect(answer.cost).toBe(10 * 1.5 + 1120 * 30 + 100 * 7.5);
     expect(calls[0]).toMatchObject({
@@ -251,7 +254,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
   });
 
   it("charges the held amount if Gemini reports no usage", async () => {
-    const { cost } = await made(BANANA, answering(gemini()).bindings);
+    const { cost } = await createImages(BANANA, providerWith(gemini()).bindings);
     expect(cost).toBeGreaterThan(16_384 * (30 + 7.5));
   });
 
@@ -279,7 +282,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
       15 + 100 * 7.5,
     ],
   ])("returns 400 for %s, and charges the reported tokens", async (_, answer, cost) => {
-    const { calls, bindings } = answering(answer);
+    const { calls, bindings } = providerWith(answer);
     const before = await balanceOf(key);
     expect(await errorOf(await draw(BANANA, bindings), 400)).toMatchObject({ param: "prompt" });
     expect(before - (await balanceOf(key))).toBe(cost);
@@ -291,15 +294,17 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     const middle = text.indexOf(PICTURE) + 4;
     const parts = [text.slice(0, middle), text.slice(middle)];
     mockUpstream(() => new Response(inChunks(parts)));
-    const wanted = { model: BANANA.model, stream: true };
-    const { text: shown, cost } = await charged(() => draw(wanted, bindingsWith(KEYS)));
+    const body = { model: BANANA.model, stream: true };
+    const { text: shown, cost } = await charged(() => draw(body, bindingsWith(KEYS)));
     expect(shown).toContain("content_policy_violation");
     expect(cost).toBe(15);
   });
 
   it("charges for the images that xAI returns, up to the requested number", async () => {
-    const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
-    const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
+    const { calls, bindings } = providerWith({
+      data: [1, 2, 3].map(() => ({ b64_json: PICTURE })),
+    });
+    const { cost } = await createImages({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
     expect(cost).toBe(80_000);
     expect(calls[0]?.body).toMatchObject({ response_format: "b64_json", resolution: "1k", n: 2 });
   });
@@ -339,23 +344,23 @@ describe("POST /v1/images/generations with an operator-defined model", () => {
   ])(
     "rejects the field %s if the provider doesn't support it, whatever the model's name: %j",
     async (param, wrong) => {
-      const { calls, bindings } = answering({});
+      const { calls, bindings } = providerWith({});
       expect(await errorOf(await draw(wrong, own(bindings)), 400)).toMatchObject({ param });
       expect(calls).toHaveLength(0);
     },
   );
 
   it("holds credits for the output cap that the gateway sends to Google", async () => {
-    const { calls, bindings } = answering(gemini());
-    const { cost } = await made({ model: "test/google" }, own(bindings));
+    const { calls, bindings } = providerWith(gemini());
+    const { cost } = await createImages({ model: "test/google" }, own(bindings));
     expect(cost).toBe(1000 + 16_384 * (30 + 7.5));
     expect(calls[0]).toMatchObject({ body: { generationConfig: { maxOutputTokens: 16_384 } } });
   });
 
   it("sends OpenAI's fields to a server with OpenAI's API, even for a Google model", async () => {
-    const { calls, bindings } = answering(openAi(2));
-    const wanted = { model: "test/own-generic", n: 2, quality: "high" };
-    const { cost } = await made(wanted, own(bindings));
+    const { calls, bindings } = providerWith(openAi(2));
+    const body = { model: "test/own-generic", n: 2, quality: "high" };
+    const { cost } = await createImages(body, own(bindings));
     expect(cost).toBe(2000 + 2 * 32_768 * 30); // without a cap or a count, at the model's maximum
     expect(calls[0]?.body).toMatchObject({ model: "gemini-next", n: 2, quality: "high" });
   });

@@ -34,8 +34,8 @@ describe("an invalid forwarded request", () => {
 
 /** Forwards a session's request to the home region, as the other region does. */
 async function forward(token: string, method: string, path: string, sent: object | null) {
-  const verified = await verifySession(token, keySecrets());
-  const called = { keyHash: account.hash, ...(verified !== null && { shown: verified.shown }) };
+  const session = await verifySession(token, keySecrets());
+  const credential = { keyHash: account.hash, ...(session !== null && { shown: session.shown }) };
   const body = sent === null ? null : new TextEncoder().encode(JSON.stringify(sent)).toBase64();
   const headers = { "content-type": "application/json" };
   const message = forwardedRequestToJson({
@@ -44,7 +44,7 @@ async function forward(token: string, method: string, path: string, sent: object
     query: "",
     headers,
     body,
-    credential: called,
+    credential,
   });
   const requestId = mintId("req_", Date.now());
   const text = JSON.stringify({ v: 1, ...message });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 
 /** Returns the data of a key that a peer gets. */
-async function toldOf(hash: string): Promise<unknown> {
+async function keyDataOf(hash: string): Promise<unknown> {
   const response = await deliverMessage(await signAsPeer({ body: lookupOf(hash) }));
   expect(response.status).toBe(200);
   return response.json();
@@ -41,11 +41,11 @@ describe("POST /internal/v1/lookup", () => {
 
   it("returns invalid_api_key for unknown, regional and revoked keys", async () => {
     const revoked = await openKnown();
-    expect(await toldOf(revoked.hash)).toMatchObject({ ok: true, key_id: revoked.keyId });
+    expect(await keyDataOf(revoked.hash)).toMatchObject({ ok: true, key_id: revoked.keyId });
     await env.KEY_REGISTER.getByName(revoked.hash).revoke(1);
-    expect(await toldOf(revoked.hash)).toMatchObject(INVALID);
-    expect(await toldOf((await openKnown({ keyScope: "regional" })).hash)).toEqual(INVALID);
-    expect(await toldOf("0".repeat(64))).toEqual(INVALID);
+    expect(await keyDataOf(revoked.hash)).toMatchObject(INVALID);
+    expect(await keyDataOf((await openKnown({ keyScope: "regional" })).hash)).toEqual(INVALID);
+    expect(await keyDataOf("0".repeat(64))).toEqual(INVALID);
   });
 
   it("ignores unknown fields that a later version may send", async () => {

@@ -21,7 +21,7 @@ beforeEach(async () => {
 const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.orgId);
 
 /** Creates a hold of a peer's request in its home region. Returns the request's ID. */
-async function held(): Promise<string> {
+async function placeHold(): Promise<string> {
   const id = mintId("req_", Date.now());
   const hold = holdOf(10, { id, most: micros(1000) });
   const answer = await wallet().hold({ ...hold, keyId: account.keyId, peer: true });
@@ -38,7 +38,7 @@ const release = (holdId: string, orgId = account.orgId): OutcomeJson => ({
   ...outcomeToJson({ ...voidOf(orgId), holdId }),
 });
 
-async function standing(): Promise<{ credits: number; held: number }> {
+async function walletTotals(): Promise<{ credits: number; held: number }> {
   const balance = await wallet().balance();
   if (!balance.ok) throw new Error("the wallet does not answer");
   return { credits: balance.value.creditsMicro, held: balance.value.heldMicro };
@@ -46,7 +46,7 @@ async function standing(): Promise<{ credits: number; held: number }> {
 
 describe("POST /internal/v1/outcomes", () => {
   it("charges or releases the hold of each item in order, and stores the sender's region", async () => {
-    const [paid, freed] = [await held(), await held()];
+    const [paid, freed] = [await placeHold(), await placeHold()];
     const items = [settle(paid, 42), release(freed)];
     expect(await sendAsPeer("outcomes", { items })).toEqual({
       status: 200,
@@ -58,14 +58,14 @@ describe("POST /internal/v1/outcomes", () => {
         ],
       },
     });
-    expect(await standing()).toEqual({ credits: CREDITS - 42, held: 0 });
+    expect(await walletTotals()).toEqual({ credits: CREDITS - 42, held: 0 });
     const { generation } = valueOf(await wallet().request(paid));
     expect(items[0]?.["generation"]).toMatchObject({ region: "eu" });
     expect(generation).toMatchObject({ region: "us", costMicro: 42 });
   });
 
   it("charges duplicate items only once, within one or several messages and in any order", async () => {
-    const ids = [await held(), await held(), await held()];
+    const ids = [await placeHold(), await placeHold(), await placeHold()];
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
     const [one, two] = await Promise.all([
@@ -76,11 +76,11 @@ describe("POST /internal/v1/outcomes", () => {
     for (const result of [one.body.results ?? [], two.body.results ?? []].flat()) {
       expect(result).toMatchObject({ result: "delivered" });
     }
-    expect(await standing()).toEqual({ credits: CREDITS - 33, held: 0 });
+    expect(await walletTotals()).toEqual({ credits: CREDITS - 33, held: 0 });
   });
 
   it("rejects only the malformed items", async () => {
-    const good = await held();
+    const good = await placeHold();
     const bad: readonly (OutcomeJson | string | null)[] = [
       null,
       "settle",
@@ -104,7 +104,7 @@ describe("POST /internal/v1/outcomes", () => {
       ids.map((id) => Object.assign({ hold_id: typeof id === "string" ? id : null }, refused)),
     );
     expect(body.results?.at(-1)).toEqual({ hold_id: good, result: "delivered" });
-    expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
+    expect(await walletTotals()).toEqual({ credits: CREDITS - 5, held: 0 });
   });
 
   it("rejects items of an unknown organization, and stores nothing", async () => {
@@ -144,8 +144,8 @@ describe("POST /internal/v1/outcomes", () => {
       .run();
     const id = mintId("req_", Date.now());
     const failed = (reason: unknown) => [{ hold_id: id, result: "failed", reason }];
-    const said = await sendAsPeer("outcomes", { items: [settle(id, 5, lost)] });
-    expect(said.body.results).toEqual(failed("storage_unavailable"));
+    const response = await sendAsPeer("outcomes", { items: [settle(id, 5, lost)] });
+    expect(response.body.results).toEqual(failed("storage_unavailable"));
     const DB = {
       prepare: () => {
         throw new Error("the book is down");
@@ -157,12 +157,12 @@ describe("POST /internal/v1/outcomes", () => {
   });
 
   it("calls at most six wallets concurrently, and continues after a wallet fails", async () => {
-    let [asked, most] = [0, 0];
+    let [active, max] = [0, 0];
     const stub = (orgId: string) => ({
       void: async () => {
-        most = Math.max(most, ++asked);
+        max = Math.max(max, ++active);
         await scheduler.wait(1);
-        asked--;
+        active--;
         if (orgId.startsWith("0")) throw new Error("this wallet is down");
         return { ok: true, value: { kind: "voided" } };
       },
@@ -172,14 +172,14 @@ describe("POST /internal/v1/outcomes", () => {
     const items = orgs.map((orgId) => release(mintId("req_", Date.now()), orgId));
     const { body } = await sendAsPeer("outcomes", { items }, bindingsWith({ WALLET }));
     const down = { result: "failed", reason: "this wallet is down" };
-    const wanted = orgs.map((orgId, i) =>
+    const expected = orgs.map((orgId, i) =>
       Object.assign(
         { hold_id: items[i]?.["hold_id"] },
         orgId.startsWith("0") ? down : { result: "delivered" },
       ),
     );
-    expect(body.results).toEqual(wanted);
-    expect(most).toBe(6);
+    expect(body.results).toEqual(expected);
+    expect(max).toBe(6);
   });
 });
 

@@ -10,7 +10,7 @@ function hash(): string {
 }
 
 /** Returns when this region's key object recorded the revocation. */
-async function deadSince(keyHash: string): Promise<number> {
+async function revocationTime(keyHash: string): Promise<number> {
   return env.KEY_REGISTER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
 }
 
@@ -22,7 +22,7 @@ describe("POST /internal/v1/revocations", () => {
       status: 200,
       body: { ok: true, results: hashes.map((key_hash) => ({ key_hash, result: "delivered" })) },
     });
-    expect(await Promise.all(hashes.map(deadSince))).toEqual([1000, 1001]);
+    expect(await Promise.all(hashes.map(revocationTime))).toEqual([1000, 1001]);
     for (const name of hashes) {
       expect(await env.KEY_REGISTER.getByName(name).admit()).toMatchObject({
         ok: false,
@@ -33,18 +33,18 @@ describe("POST /internal/v1/revocations", () => {
 
   it("accepts duplicates in any order, and keeps the earliest revocation time", async () => {
     const [one, two, three] = [hash(), hash(), hash()];
-    const told = [
+    const items = [
       [three, 3],
       [one, 1],
       [two, 2],
       [three, 9],
     ].map(([key_hash, revoked_at]) => ({ key_hash, revoked_at }));
-    for (const item of told) {
+    for (const item of items) {
       const { body } = await sendAsPeer("revocations", { items: [item] });
       expect(body.results).toEqual([{ key_hash: item.key_hash, result: "delivered" }]);
     }
-    await sendAsPeer("revocations", { items: told.toReversed().concat(told) });
-    expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
+    await sendAsPeer("revocations", { items: items.toReversed().concat(items) });
+    expect(await Promise.all([one, two, three].map(revocationTime))).toEqual([1, 2, 3]);
   });
 
   it("rejects only malformed items, and creates no key object for them", async () => {

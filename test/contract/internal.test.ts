@@ -35,7 +35,7 @@ function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) 
   return signAsPeer({ body: lookupOf(account.hash), ...change });
 }
 
-async function delivered(message: SignedMessage, bindings?: Env): Promise<unknown> {
+async function verdictOf(message: SignedMessage, bindings?: Env): Promise<unknown> {
   return peerVerdict(await deliverMessage(message, bindings), account);
 }
 
@@ -95,12 +95,12 @@ describe("/internal/v1", () => {
     '\ufeff{"v":1}',
     `{"v":1,"deep":${"[".repeat(100)}${"]".repeat(100)}}`,
   ])("rejects a signed body that is not a valid message: %s", async (body) => {
-    expect(await delivered(await lookup({ body }))).toBe("unknown");
+    expect(await verdictOf(await lookup({ body }))).toBe("unknown");
   });
 
   it("logs why a request was rejected, without secret, signature or body", async () => {
     const message = await lookup({ signedAt: Date.now() - 60_000 });
-    expect(await delivered(message)).toBe("unknown");
+    expect(await verdictOf(message)).toBe("unknown");
     expect(log.filter((line) => line.includes('"peer_refused"'))).toEqual([
       expect.stringContaining('"reason":"signed too long ago"'),
     ]);
@@ -142,7 +142,7 @@ describe("a key hash in a message from another region", () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
-    expect(await sendAsPeer("authorize", { key_hash: known.hash, hold: wish() })).toEqual({
+    expect(await sendAsPeer("authorize", { key_hash: known.hash, hold: holdRequest() })).toEqual({
       status: 200,
       body: { ok: false, failure: { kind: "invalid_api_key", isForGood: true } },
     });
@@ -153,23 +153,23 @@ describe("a key hash in a message from another region", () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();
-    const authorized = async (): Promise<readonly [unknown, number]> => {
+    const authorize = async (): Promise<readonly [unknown, number]> => {
       const { objects } = counted;
-      const said = { key_hash: known.hash, hold: wish() };
-      const { body } = await sendAsPeer("authorize", said, counted.bindings);
+      const request = { key_hash: known.hash, hold: holdRequest() };
+      const { body } = await sendAsPeer("authorize", request, counted.bindings);
       return [body, counted.objects - objects];
     };
     const granted = { ok: true, granted: 20 };
-    expect(await authorized()).toEqual([granted, 2]);
-    expect(await authorized()).toEqual([granted, 1]);
+    expect(await authorize()).toEqual([granted, 2]);
+    expect(await authorize()).toEqual([granted, 1]);
     valueOf(await wallet.revokeKey(known.hash, 1));
-    expect(await authorized()).toMatchObject([{ failure: { kind: "invalid_api_key" } }, 1]);
+    expect(await authorize()).toMatchObject([{ failure: { kind: "invalid_api_key" } }, 1]);
     // Later requests of the key use the cache.
-    expect(await authorized()).toMatchObject([{ ok: false }, 0]);
+    expect(await authorize()).toMatchObject([{ ok: false }, 0]);
   });
 });
 
-function wish(): object {
+function holdRequest(): object {
   return {
     id: newId(),
     least: 10,

@@ -80,18 +80,18 @@ const WEBHOOK_URLS = [...LOCAL, "https://hooks.turnpike.dev:8443/", "https://a.d
 
 const organization = (): string => `/orgs/${owner.orgId}`;
 const member = (): string => `${organization()}/members/${owner.memberId}`;
-const own =
+const asOwner =
   (method: string, path: () => string): Call["send"] =>
   (body) =>
     send(`/v1${path()}`, { method, key: owner.key, body });
-const operators =
+const asAdmin =
   (method: string, path: () => string): Call["send"] =>
   (body) =>
     admin(method, path(), body);
 
 const CALLS: Readonly<Record<string, Call>> = {
   "POST /v1/keys": {
-    send: own("POST", () => "/keys"),
+    send: asOwner("POST", () => "/keys"),
     valid: () => ({ name: "x" }),
     invalid: {
       name: [undefined, "n".repeat(101), ...NAMES],
@@ -127,7 +127,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "POST /v1/users": {
-    send: own("POST", () => "/users"),
+    send: asOwner("POST", () => "/users"),
     valid: () => ({ external_id: "u", alert_threshold: 0.1 }),
     invalid: {
       external_id: [undefined, null, 1, ...EXTERNAL_IDS, `a${"é".repeat(128)}`],
@@ -141,12 +141,12 @@ const CALLS: Readonly<Record<string, Call>> = {
     invalid: { alert_threshold: THRESHOLDS, ...QUOTAS },
   },
   "PATCH /v1/orgs/{org_id}": {
-    send: own("PATCH", organization),
+    send: asOwner("PATCH", organization),
     valid: () => ({ name: "never", slug: `never-${crypto.randomUUID().slice(0, 18)}` }),
     invalid: { name: ["x".repeat(201), ...NAMES], slug: SLUGS },
   },
   "PATCH /v1/orgs/{org_id}/settings": {
-    send: own("PATCH", () => `${organization()}/settings`),
+    send: asOwner("PATCH", () => `${organization()}/settings`),
     valid: () => ({ default_alert_threshold: 0.1 }),
     invalid: {
       default_user_monthly_quota_dollars: DOLLARS,
@@ -163,7 +163,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "POST /admin/v1/orgs": {
-    send: operators("POST", () => "/orgs"),
+    send: asAdmin("POST", () => "/orgs"),
     valid: newOrganization,
     invalid: {
       name: [undefined, "x".repeat(201), ...NAMES],
@@ -175,7 +175,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "PATCH /admin/v1/orgs/{id}": {
-    send: operators("PATCH", organization),
+    send: asAdmin("PATCH", organization),
     valid: () => ({ name: "never", status: "suspended", rpm_limit: 7 }),
     invalid: {
       status: ["deleted", null, true],
@@ -185,27 +185,27 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "POST /admin/v1/orgs/{id}/members": {
-    send: operators("POST", () => `${organization()}/members`),
+    send: asAdmin("POST", () => `${organization()}/members`),
     valid: () => ({ email: "a@example.com", role: "member" }),
     invalid: { email: [undefined, ...EMAILS], role: [undefined, ...ROLES] },
   },
   "PATCH /admin/v1/orgs/{id}/members/{member_id}": {
-    send: operators("PATCH", member),
+    send: asAdmin("PATCH", member),
     valid: () => ({ email: "a@example.com" }),
     invalid: { email: EMAILS, role: ROLES },
   },
   "POST /admin/v1/orgs/{id}/members/{member_id}/keys": {
-    send: operators("POST", () => `${member()}/keys`),
+    send: asAdmin("POST", () => `${member()}/keys`),
     valid: () => ({ name: "another" }),
     invalid: { name: [undefined, ...NAMES], rpm_limit: LIMITS, scope: ["local"] },
   },
   "PATCH /admin/v1/orgs/{id}/keys/{key_id}": {
-    send: operators("PATCH", () => `${organization()}/keys/${owner.keyId}`),
+    send: asAdmin("PATCH", () => `${organization()}/keys/${owner.keyId}`),
     valid: () => ({ name: "never", rpm_limit: 3 }),
     invalid: { name: ["x".repeat(101), ...NAMES], rpm_limit: [null, ...LIMITS] },
   },
   "POST /admin/v1/orgs/{id}/credits": {
-    send: operators("POST", () => `${organization()}/credits`),
+    send: asAdmin("POST", () => `${organization()}/credits`),
     valid: () => ({ amount_micro: 5, reference: "r" }),
     invalid: {
       amount_micro: [0, 1.5, "5", null, 2 ** 53, 1e300],
@@ -213,7 +213,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "POST /admin/v1/orgs/{id}/reconcile": {
-    send: operators("POST", () => `${organization()}/reconcile`),
+    send: asAdmin("POST", () => `${organization()}/reconcile`),
     valid: () => ({}),
     invalid: {
       after: ["x", "null", "{}", '{"tries":0,"run":{}}', 1],
@@ -222,7 +222,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     },
   },
   "POST /admin/v1/orgs/{id}/settle": {
-    send: operators("POST", () => `${organization()}/settle`),
+    send: asAdmin("POST", () => `${organization()}/settle`),
     valid: () => ({ request_id: newId(), cost_micro: 30, generation: charged({}) }),
     get invalid(): InvalidValues {
       return {

@@ -24,7 +24,7 @@ const KEYS = {
 
 const LONG_USER = "x".repeat(257);
 const NO_COUNT = [0, -1, 1.5, "10", true];
-const says = (content: unknown) => [{ role: "user", content }];
+const userMessages = (content: unknown) => [{ role: "user", content }];
 const tool = (name: string) => ({ type: "function", function: { name } });
 const PDF = { file_id: "f", file_data: "data:application/pdf;base64,JVBERi0=" };
 const CHAT: Endpoint = {
@@ -35,14 +35,18 @@ const CHAT: Endpoint = {
     "messages[0]": [["hi"]],
     "messages[0].role": [[{ content: "hi" }], [{ role: "narrator", content: "hi" }]],
     "messages[1].role": [[...HELLO, { role: "x", content: "" }]],
-    "messages[0].content": [7, null, { type: "text", text: "a" }, []].map(says),
+    "messages[0].content": [7, null, { type: "text", text: "a" }, []].map(userMessages),
     "messages[0].content[0].type": [
-      says([{ text: "no type" }]),
-      says([{ type: "input_audio", input_audio: {} }]),
+      userMessages([{ text: "no type" }]),
+      userMessages([{ type: "input_audio", input_audio: {} }]),
     ],
-    "messages[0].content[0].file.file_data": [says([{ type: "file", file: { file_id: "f" } }])],
-    "messages[0].content[0].file.file_id": [says([{ type: "file", file: PDF }])],
-    "messages[0].content[0].image_url": [says([{ type: "image_url", image_url: "http://x" }])],
+    "messages[0].content[0].file.file_data": [
+      userMessages([{ type: "file", file: { file_id: "f" } }]),
+    ],
+    "messages[0].content[0].file.file_id": [userMessages([{ type: "file", file: PDF }])],
+    "messages[0].content[0].image_url": [
+      userMessages([{ type: "image_url", image_url: "http://x" }]),
+    ],
     "messages[0].tool_call_id": [[{ role: "tool", content: "x" }]],
     temperature: [-0.1, 2.1, "1", [1]],
     top_p: [1.01],

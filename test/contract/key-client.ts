@@ -82,11 +82,11 @@ export function failingBindings(fault: {
   const { statement, revoke } = fault;
   return {
     ...env,
-    DB: instead(env.DB, "prepare", (sql: string) => {
+    DB: withMethod(env.DB, "prepare", (sql: string) => {
       if (statement?.test(sql) === true) throw new Error("D1_ERROR: the book is down");
       return env.DB.prepare(sql);
     }),
-    KEY_REGISTER: instead(env.KEY_REGISTER, "getByName", (name: string) => {
+    KEY_REGISTER: withMethod(env.KEY_REGISTER, "getByName", (name: string) => {
       const stub = env.KEY_REGISTER.getByName(name);
       if (revoke === undefined) return stub;
       const failed = (): Promise<never> =>
@@ -97,7 +97,7 @@ export function failingBindings(fault: {
 }
 
 /** Returns the object with another method of this name. */
-function instead<T extends object>(target: T, name: string, method: unknown): T {
+function withMethod<T extends object>(target: T, name: string, method: unknown): T {
   return new Proxy(target, {
     get(whole, property) {
       if (property === name) return method;

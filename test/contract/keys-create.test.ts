@@ -21,12 +21,12 @@ describe("POST /v1/keys", () => {
     const response = await postKey(account.key, { name: "  spaced ÜÏ 🙂", rpm_limit: 9 });
     expect(response.status).toBe(201);
     expect(response.headers.get("cache-control")).toBe("no-store");
-    const made = await response.json<Record<string, string>>();
-    expect(made).toEqual({
+    const created = await response.json<Record<string, string>>();
+    expect(created).toEqual({
       id: expect.stringMatching(/^key_[0-9A-Za-z]{24}$/),
       member_id: account.memberId,
       name: "  spaced ÜÏ 🙂",
-      prefix: made["key"]?.slice(0, "svc_sk_eu_live_".length + 4),
+      prefix: created["key"]?.slice(0, "svc_sk_eu_live_".length + 4),
       region: "eu",
       scope: "regional",
       rpm_limit: 9,
@@ -35,14 +35,14 @@ describe("POST /v1/keys", () => {
       revoked: false,
       key: expect.stringMatching(/^svc_sk_eu_live_[0-9A-Za-z]{40}$/),
     });
-    const used = await chat(made["key"] ?? "");
+    const used = await chat(created["key"] ?? "");
     expect(used.status).toBe(200);
     expect(used.headers.get("x-ratelimit-limit-requests")).toBe("9");
     expect(used.headers.get("openai-organization")).toBe(account.orgId);
-    await errorOf(await chat(made["key"] ?? "", { model: "none" }), 404);
-    expect(log.join("\n")).toContain(made["id"]); // the rejection has a log line
+    await errorOf(await chat(created["key"] ?? "", { model: "none" }), 404);
+    expect(log.join("\n")).toContain(created["id"]); // the rejection has a log line
     const rows = await env.DB.prepare("SELECT * FROM keys").all();
-    const secret = made["key"]?.slice(-20) ?? "";
+    const secret = created["key"]?.slice(-20) ?? "";
     for (const text of [
       JSON.stringify(rows.results),
       JSON.stringify(await keysOf(account.key)),
@@ -54,8 +54,8 @@ describe("POST /v1/keys", () => {
 
   it("creates a regional key with 60 requests per minute if scope and rpm_limit are omitted or null", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
-      const made = await (await postKey(account.key, { name: "x", ...fields })).json();
-      expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });
+      const created = await (await postKey(account.key, { name: "x", ...fields })).json();
+      expect(created).toMatchObject({ rpm_limit: 60, scope: "regional" });
     }
     for (const rpm_limit of [1, 1000]) {
       expect(await createKey(account.key, { rpm_limit })).toMatchObject({ rpm_limit });
@@ -66,29 +66,29 @@ describe("POST /v1/keys", () => {
 
   it("creates keys only for the member who owns the caller's key", async () => {
     const member = await addMember(account.orgId, "member");
-    const made = await createKey(member.key, { member_id: account.memberId });
-    expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
-    expect((await send(`/v1/orgs/${account.orgId}`, { key: made.key })).status).toBe(200);
+    const created = await createKey(member.key, { member_id: account.memberId });
+    expect((await keysOf(created.key)).map((one) => one.id)).toEqual([created.id, member.keyId]);
+    expect((await send(`/v1/orgs/${account.orgId}`, { key: created.key })).status).toBe(200);
   });
 });
 
 /**
- * Returns a body that the test completes. `asked` resolves when the application starts to read it.
+ * Returns a body that the test completes. `readStarted` resolves when the application starts to read it.
  */
 function heldBody(body: object): {
   stream: ReadableStream;
-  asked: Promise<void>;
+  readStarted: Promise<void>;
   arrive: () => void;
 } {
-  const [asked, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [readStarted, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const pull = async (controller: ReadableStreamDefaultController): Promise<void> => {
-    asked.resolve();
+    readStarted.resolve();
     await arrived.promise;
     controller.enqueue(new TextEncoder().encode(JSON.stringify(body)));
     controller.close();
   };
   const stream = new ReadableStream({ pull }, { highWaterMark: 0 });
-  return { stream, asked: asked.promise, arrive: arrived.resolve };
+  return { stream, readStarted: readStarted.promise, arrive: arrived.resolve };
 }
 
 describe("authentication at POST /v1/keys", () => {
@@ -113,7 +113,7 @@ describe("authentication at POST /v1/keys", () => {
         body: body.stream,
         bindings: { ...env },
       });
-      await body.asked;
+      await body.readStarted;
       await end(caller.keyId);
       body.arrive();
       expect((await errorOf(await answer, 401)).type).toBe("invalid_api_key");

@@ -14,19 +14,19 @@ beforeEach(async () => {
 });
 
 /** Reports whether the list shows the victim as revoked. */
-async function listedAsRevoked(): Promise<boolean | undefined> {
+async function isListedAsRevoked(): Promise<boolean | undefined> {
   return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;
 }
 
 describe("DELETE /v1/keys/{id}", () => {
   it("returns the revoked key in the format of GET /v1/keys, also on repeated calls", async () => {
     const { key, ...record } = victim;
-    const wanted = { ...record, revoked: true };
+    const expected = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {
       const response = await deleteKey(account.key, victim.id);
-      expect([response.status, await response.json()]).toEqual([200, wanted]);
+      expect([response.status, await response.json()]).toEqual([200, expected]);
     }
-    expect((await keysOf(account.key))[0]).toEqual(wanted);
+    expect((await keysOf(account.key))[0]).toEqual(expected);
     expect(await statusOf(key)).toBe(401);
   });
 
@@ -69,7 +69,7 @@ describe("DELETE /v1/keys/{id}", () => {
     const response = await deleteKey(victim.key, victim.id);
     expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
     await errorOf(await deleteKey(victim.key, victim.id), 401);
-    expect(await listedAsRevoked()).toBe(true);
+    expect(await isListedAsRevoked()).toBe(true);
   });
 
   it("completes a revocation that only the database has recorded", async () => {
@@ -109,11 +109,11 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
       const response = await deleteKey(account.key, victim.id, { bindings });
       expect(response.headers.get("retry-after")).toBe("1");
       expect((await errorOf(response, 503)).code).toBe(code);
-      expect(await listedAsRevoked()).toBe(false);
+      expect(await isListedAsRevoked()).toBe(false);
       // Both its wallet and its key object were notified.
       expect(await statusOf(victim.key)).toBe(401);
       expect((await deleteKey(account.key, victim.id)).status).toBe(200);
-      expect(await listedAsRevoked()).toBe(true);
+      expect(await isListedAsRevoked()).toBe(true);
       expect(await statusOf(victim.key)).toBe(401);
     },
   );
@@ -124,7 +124,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
       expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
-      expect(await listedAsRevoked()).toBe(false);
+      expect(await isListedAsRevoked()).toBe(false);
       expect(await statusOf(victim.key)).toBe(200);
     },
   );
@@ -147,7 +147,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
 async function updateDatabase(): Promise<void> {
   const register = env.KEY_REGISTER.getByName(await hashOf(victim.id));
   expect(await runDurableObjectAlarm(register)).toBe(true);
-  expect(await listedAsRevoked()).toBe(true);
+  expect(await isListedAsRevoked()).toBe(true);
   expect(await runDurableObjectAlarm(register)).toBe(false);
 }
 
@@ -163,7 +163,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
       ]);
       expect(await statusOf(victim.key)).toBe(401);
     }
-    expect(await listedAsRevoked()).toBe(false);
+    expect(await isListedAsRevoked()).toBe(false);
     await updateDatabase();
   });
 

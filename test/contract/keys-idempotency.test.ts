@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => setClock(null));
 
-type Made = { readonly id: string; readonly key: string };
+type CreatedKey = { readonly id: string; readonly key: string };
 
 /** Sends POST /v1/keys with the Idempotency-Key "order-7" by default. */
 function create(fields: object = {}, options: Sending = {}): Promise<Response> {
@@ -30,19 +30,21 @@ function create(fields: object = {}, options: Sending = {}): Promise<Response> {
   });
 }
 
-async function made(response: Response): Promise<Made> {
+async function expectCreated(response: Response): Promise<CreatedKey> {
   expect(response.status).toBe(201);
-  return response.json<Made>();
+  return response.json<CreatedKey>();
 }
 
 /** Returns the IDs of the organization's keys, except the first one. */
 async function keyIds(): Promise<string[]> {
-  const { keys } = await (await send("/v1/keys", { key: account.key })).json<{ keys: Made[] }>();
+  const { keys } = await (
+    await send("/v1/keys", { key: account.key })
+  ).json<{ keys: CreatedKey[] }>();
   return keys.map((key) => key.id).filter((id) => id !== account.keyId);
 }
 
 /** Inserts keys up to the maximum of 1,000 active ones. */
-async function fillUp(): Promise<void> {
+async function fillKeySlots(): Promise<void> {
   await env.DB.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
      INSERT OR IGNORE INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
@@ -54,7 +56,7 @@ async function fillUp(): Promise<void> {
 }
 
 /** Returns a database that loses the response of a batch, before or after running it. */
-function losing(when: "before" | "after"): Env {
+function losingBindings(when: "before" | "after"): Env {
   const DB = new Proxy(env.DB, {
     get(target, property) {
       const value: unknown = Reflect.get(target, property);
@@ -71,7 +73,7 @@ function losing(when: "before" | "after"): Env {
 
 describe("POST /v1/keys with an Idempotency-Key", () => {
   it("creates one working key, and stores only hashes of the key and the Idempotency-Key", async () => {
-    const { key, id } = await made(await create());
+    const { key, id } = await expectCreated(await create());
     expect((await send("/v1/models", { key })).status).toBe(200);
     const { results } = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE key_id = ?")
       .bind(account.keyId)
@@ -88,38 +90,40 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
   });
 
   it("creates a second key for a different API key, a different Idempotency-Key or no Idempotency-Key", async () => {
-    const other = await made(await create());
-    await made(await create({}, { key: other.key }));
-    await made(await create({}, { headers: { [HEADER]: "order-8" } }));
-    await made(await create({}, { headers: {} }));
-    await made(await create({}, { headers: {} }));
+    const other = await expectCreated(await create());
+    await expectCreated(await create({}, { key: other.key }));
+    await expectCreated(await create({}, { headers: { [HEADER]: "order-8" } }));
+    await expectCreated(await create({}, { headers: {} }));
+    await expectCreated(await create({}, { headers: {} }));
     expect(await keyIds()).toHaveLength(5);
   });
 
   it("creates a second key only after 24 hours, and then stores the Idempotency-Key again", async () => {
-    const asked = Date.now();
-    await made(await create());
-    const answered = Date.now();
-    setClock(asked + DAY_MS - 1000);
+    const requestedAt = Date.now();
+    await expectCreated(await create());
+    const respondedAt = Date.now();
+    setClock(requestedAt + DAY_MS - 1000);
     expect((await create()).status).toBe(409);
-    setClock(answered + DAY_MS);
-    await made(await create({ name: "other" }));
+    setClock(respondedAt + DAY_MS);
+    await expectCreated(await create({ name: "other" }));
     const rows = env.DB.prepare("SELECT count(*) AS n FROM idempotency_keys WHERE key_id = ?");
     expect(await rows.bind(account.keyId).first("n")).toBe(1);
   });
 
   it("accepts an Idempotency-Key again after an error that created no key", async () => {
     expect((await create({ rpm_limit: 0 })).status).toBe(400);
-    await fillUp();
+    await fillKeySlots();
     expect((await errorOf(await create(), 409)).code).toBe("too_many_keys");
     await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE org_id = ? AND created_at = 0")
       .bind(account.orgId)
       .run();
-    await made(await create());
+    await expectCreated(await create());
   });
 
   it("returns the created key even if the database's response is lost, and returns 409 to the next call", async () => {
-    const { key, id } = await made(await create({}, { bindings: losing("after") }));
+    const { key, id } = await expectCreated(
+      await create({}, { bindings: losingBindings("after") }),
+    );
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect(await keyIds()).toEqual([id]);
     expect((await errorOf(await create(), 409)).key_id).toBe(id);
@@ -128,7 +132,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
 
 describe("a POST /v1/keys that repeats an Idempotency-Key", () => {
   it("returns 409 with the ID of the created key, even after the key's revocation", async () => {
-    const { id } = await made(await create());
+    const { id } = await expectCreated(await create());
     for (const round of ["live", "revoked"]) {
       const again = await create();
       expect(again.headers.get("x-should-retry")).toBe("false");
@@ -159,20 +163,20 @@ describe("a POST /v1/keys that repeats an Idempotency-Key", () => {
   });
 
   it("returns 409 even at the organization's maximum number of keys", async () => {
-    const { id } = await made(await create());
-    await fillUp();
+    const { id } = await expectCreated(await create());
+    await fillKeySlots();
     expect((await errorOf(await create(), 409)).key_id).toBe(id);
   });
 });
 
 describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
   it("returns 422 for another body, even at the maximum number of keys", async () => {
-    await made(await create());
+    await expectCreated(await create());
     for (const fields of [{ name: "other" }, { scope: "global" }]) {
       const refused = await create(fields);
       expect(refused.headers.get("x-should-retry")).toBe("false");
       expect((await errorOf(refused, 422)).code).toBe("idempotency_mismatch");
-      await fillUp();
+      await fillKeySlots();
     }
   });
 
@@ -185,14 +189,14 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
   });
 
   it("returns 503 if the database fails, creates no key, and leaves the Idempotency-Key unused", async () => {
-    const refused = await create({}, { bindings: losing("before") });
+    const refused = await create({}, { bindings: losingBindings("before") });
     expect((await errorOf(refused, 503)).code).toBe("storage_unavailable");
     expect(await keyIds()).toEqual([]);
-    await made(await create());
+    await expectCreated(await create());
   });
 
   it("returns 401 without the created key's ID if the caller's key is revoked during the request", async () => {
-    const { id } = await made(await create());
+    const { id } = await expectCreated(await create());
     await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(account.keyId).run();
     const row = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE made_key_id = ?")
       .bind(id)

@@ -42,17 +42,17 @@ async function listOf(path: string): Promise<Listed> {
   return response.json<Listed>();
 }
 
-function placesOf(keys: readonly KeyBody[]): readonly string[] {
+function sortKeysOf(keys: readonly KeyBody[]): readonly string[] {
   return keys.map((one) => `${one.created_at} ${one.id}`);
 }
 
 /** Returns the statement, which calls `run` for every way of running it. */
-function watched(
+function wrapStatement(
   statement: D1PreparedStatement,
   run: <T>(work: () => Promise<T>) => Promise<T>,
 ): D1PreparedStatement {
   return {
-    bind: (...values: unknown[]) => watched(statement.bind(...values), run),
+    bind: (...values: unknown[]) => wrapStatement(statement.bind(...values), run),
     first: () => run(() => statement.first()),
     all: () => run(() => statement.all()),
     run: () => run(() => statement.run()),
@@ -61,7 +61,7 @@ function watched(
 
 /** Records the number of rows that each `all` reads. */
 function countingReads(statement: D1PreparedStatement, reads: number[]): D1PreparedStatement {
-  return watched(statement, async (work) => {
+  return wrapStatement(statement, async (work) => {
     const answer = await work();
     const { meta } = (answer ?? {}) as { meta?: { rows_read: number } };
     if (meta !== undefined) reads.push(meta.rows_read);
@@ -74,17 +74,17 @@ const RECORD =
 
 describe("GET /v1/keys", () => {
   it("returns every key without its secret", async () => {
-    const made = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
+    const created = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
     const [second, first] = await keysOf(account.key);
     expect(second).toEqual({
-      id: made.id,
+      id: created.id,
       member_id: account.memberId,
       name: "second",
-      prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
+      prefix: created.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
       region: "eu",
       scope: "global",
       rpm_limit: 7,
-      created_at: made.created_at,
+      created_at: created.created_at,
       last_used_at: null,
       revoked: false,
     });
@@ -112,7 +112,7 @@ describe("GET /v1/keys", () => {
     await fillKeys(account, 98, { createdAt: 4 });
     const first = await listOf("/v1/keys");
     expect(first.keys).toHaveLength(999 + 100);
-    expect(placesOf(first.keys)).toEqual(placesOf(first.keys).toSorted().toReversed());
+    expect(sortKeysOf(first.keys)).toEqual(sortKeysOf(first.keys).toSorted().toReversed());
     expect(await listOf("/v1/keys")).toEqual(first);
     const revoked = first.keys.filter((one) => one.revoked);
     for (let after = first.next_after; after !== undefined;) {
@@ -122,7 +122,7 @@ describe("GET /v1/keys", () => {
     }
     expect(revoked.every((one) => one.revoked)).toBe(true);
     expect(new Set(revoked.map((one) => one.id)).size).toBe(600);
-    expect(placesOf(revoked)).toEqual(placesOf(revoked).toSorted().toReversed());
+    expect(sortKeysOf(revoked)).toEqual(sortKeysOf(revoked).toSorted().toReversed());
     const whole = await listOf("/v1/keys?revoked=true");
     expect(whole.keys).toEqual(revoked.slice(0, 100));
   });
@@ -143,11 +143,11 @@ describe("GET /v1/keys", () => {
   });
 
   it("makes at most eight concurrent database calls per organization", async () => {
-    let [now, most] = [0, 0];
+    let [now, max] = [0, 0];
     const eight = Promise.withResolvers<void>();
     const prepare = (sql: string): D1PreparedStatement =>
-      watched(env.DB.prepare(sql), async (run) => {
-        most = Math.max(most, ++now);
+      wrapStatement(env.DB.prepare(sql), async (run) => {
+        max = Math.max(max, ++now);
         if (now === 8) eight.resolve();
         try {
           await eight.promise;
@@ -158,10 +158,10 @@ describe("GET /v1/keys", () => {
         }
       });
     const bindings = { ...env, DB: { prepare } as unknown as D1Database };
-    const ask = (): Promise<Response> => send("/v1/keys", { key: account.key, bindings });
-    const answers = await Promise.all(Array.from({ length: 16 }, ask));
+    const listKeys = (): Promise<Response> => send("/v1/keys", { key: account.key, bindings });
+    const answers = await Promise.all(Array.from({ length: 16 }, listKeys));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(most).toBe(8);
+    expect(max).toBe(8);
   });
 
   it("returns only the caller's keys to a member, and all keys of the organization to other roles", async () => {
@@ -190,9 +190,9 @@ describe("GET /v1/keys", () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
-    const book = new WatchedDatabase();
-    const noted = (): number =>
-      book.about(row?.hash ?? "").filter((sql) => sql.startsWith("UPDATE keys")).length;
+    const database = new WatchedDatabase();
+    const updateCount = (): number =>
+      database.about(row?.hash ?? "").filter((sql) => sql.startsWith("UPDATE keys")).length;
     try {
       const startMs = Date.now() - CLOCKS_MS;
       await burst(40);
@@ -201,7 +201,7 @@ describe("GET /v1/keys", () => {
       shiftClock(MINUTE_MS / 2);
       await burst(40);
       expect(await lastUsed()).toBe(first);
-      expect(noted()).toBe(1);
+      expect(updateCount()).toBe(1);
       shiftClock(MINUTE_MS + 1000);
       expect(await statusOf(account.key)).toBe(200);
       // The wallet's alarm can write the last use before the request does. Either way, it is
@@ -209,17 +209,17 @@ describe("GET /v1/keys", () => {
       const laterMs = startMs + MINUTE_MS / 2;
       await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(laterMs));
       const last = await lastUsed();
-      expect(noted()).toBe(2);
+      expect(updateCount()).toBe(2);
       // The clock steps back by two minutes, then forward by more than one. The use is written
       // again, with an earlier time.
       for (const offsetMs of [-MINUTE_MS, 5000]) {
         shiftClock(offsetMs);
         expect(await statusOf(account.key)).toBe(200);
       }
-      await eventually(() => expect(noted()).toBe(3));
+      await eventually(() => expect(updateCount()).toBe(3));
       expect(await lastUsed()).toBe(last);
     } finally {
-      book.restore();
+      database.restore();
     }
   });
 });

@@ -7,11 +7,11 @@ import type { Account } from "./client.ts";
 import { deleteKey, keysOf } from "./key-client.ts";
 
 let account: Account;
-let dying: Account;
+let revokedOwner: Account;
 
 beforeEach(async () => {
   account = await openAccount();
-  dying = await addMember(account.orgId, "owner");
+  revokedOwner = await addMember(account.orgId, "owner");
 });
 
 /** Returns the number of admissions of the revoked key in the account's wallet. */
@@ -20,7 +20,7 @@ function admissions(): Promise<number> {
     return storage.sql
       .exec<{ n: number }>(
         "SELECT count(*) AS n FROM admissions WHERE key = (SELECT number FROM keys WHERE key_id = ?)",
-        dying.keyId,
+        revokedOwner.keyId,
       )
       .one().n;
   });
@@ -33,9 +33,9 @@ function admissions(): Promise<number> {
 async function lateAnswer(method: string, path: string, fields: object): Promise<Response> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  const answer = send(path, { method, key: dying.key, body: readable });
+  const answer = send(path, { method, key: revokedOwner.key, body: readable });
   await expect.poll(admissions).toBe(1);
-  expect((await deleteKey(account.key, dying.keyId)).status).toBe(200);
+  expect((await deleteKey(account.key, revokedOwner.keyId)).status).toBe(200);
   void writer.write(new TextEncoder().encode(JSON.stringify(fields))).then(() => writer.close());
   return answer;
 }
@@ -46,7 +46,7 @@ const organization = (): string => `/v1/orgs/${account.orgId}`;
 async function state(): Promise<unknown[]> {
   const paths = ["/v1/users", organization(), `${organization()}/settings`];
   const answers = await Promise.all(paths.map((path) => send(path, { key: account.key })));
-  const texts = await Promise.all(answers.map((answer) => answer.text()));
+  const texts = await Promise.all(answers.map((response) => response.text()));
   return [...texts, (await keysOf(account.key)).map(({ name }) => name)];
 }
 
@@ -59,12 +59,12 @@ it.each([
   ["POST", () => "/v1/keys", { name: "late" }],
 ])(
   "a request to %s returns 401, and changes nothing, if its body arrives after the key's revocation",
-  async (...late) => {
-    const [method, path, fields] = late;
+  async (...row) => {
+    const [method, path, fields] = row;
     await send("/v1/users", { key: account.key, body: { external_id: "there" } });
     const before = await state();
-    const answer = await lateAnswer(method, path(), fields);
-    expect((await errorOf(answer, 401)).type).toBe("invalid_api_key");
+    const response = await lateAnswer(method, path(), fields);
+    expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
     expect(await state()).toEqual(before);
   },
 );

@@ -9,11 +9,11 @@ import { createKey, deleteKey } from "./key-client.ts";
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
 const MANAGED = KEY_ROUTES.filter(({ reach }) => reach === "managed");
 /** Paths that accept a key with limits, but no session. */
-const OF_KEYS = KEY_ROUTES.filter((row: KeyRoute) => row.sessions === false);
+const KEY_ONLY_PATHS = KEY_ROUTES.filter((row: KeyRoute) => row.sessions === false);
 const nameOf = ({ method, path }: KeyRoute): string => `${method} ${path}`;
 
 /** Calls a path with the caller's own objects and a body that would lift a limit. */
-function ask({ method, path }: KeyRoute, key: string, id: string): Promise<Response> {
+function callPath({ method, path }: KeyRoute, key: string, id: string): Promise<Response> {
   const body =
     method === "POST" || method === "PATCH" ? { budget_dollars: null, rpm_limit: 1000 } : undefined;
   const headers = { "idempotency-key": crypto.randomUUID() };
@@ -29,16 +29,16 @@ function idOf({ path }: KeyRoute, { account, keyId, webhookId }: Own): string {
 }
 
 /** Creates settings, a quota and a webhook, so that a change would be visible. */
-async function furnish({ key, orgId }: Account): Promise<string> {
+async function createOwnObjects({ key, orgId }: Account): Promise<string> {
   const settings = { default_user_daily_quota_dollars: 5 };
   const user = { external_id: "ann", daily_quota_dollars: 1 };
   const hook = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
   const set = await send(`/v1/orgs/${orgId}/settings`, { method: "PATCH", key, body: settings });
   expect(set.status).toBe(200);
   expect((await send("/v1/users", { key, body: user })).status).toBe(201);
-  const made = await send("/v1/webhooks", { key, body: hook });
-  expect(made.status).toBe(201);
-  return (await made.json<{ id: string }>()).id;
+  const response = await send("/v1/webhooks", { key, body: hook });
+  expect(response.status).toBe(201);
+  return (await response.json<{ id: string }>()).id;
 }
 
 describe("each path that could remove a key's limits", () => {
@@ -47,10 +47,10 @@ describe("each path that could remove a key's limits", () => {
     const limited = await createKey(account.key, TERMS);
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
     const { token } = await minted.json<{ token: string }>();
-    const own = { account, keyId: limited.id, webhookId: await furnish(account) };
+    const own = { account, keyId: limited.id, webhookId: await createOwnObjects(account) };
     const before = await readOrganizationData(account);
     const refused = async (path: KeyRoute, key: string): Promise<void> => {
-      const response = await ask(path, key, idOf(path, own));
+      const response = await callPath(path, key, idOf(path, own));
       const { code } = await errorOf(response, 403);
       expect([nameOf(path), code]).toEqual([nameOf(path), "key_is_limited"]);
     };
@@ -59,8 +59,8 @@ describe("each path that could remove a key's limits", () => {
       await refused(path, limited.key);
       await refused(path, token);
     }
-    expect(OF_KEYS.length).toBeGreaterThan(0);
-    for (const path of OF_KEYS) await refused(path, token);
+    expect(KEY_ONLY_PATHS.length).toBeGreaterThan(0);
+    for (const path of KEY_ONLY_PATHS) await refused(path, token);
     expect(await readOrganizationData(account)).toEqual(before);
   });
 
@@ -93,12 +93,12 @@ it("a rotation keeps the key's limits", async () => {
     allowed_models: ["sandbox/echo"],
     expires_at: expires,
   });
-  const rotated = await send(`/v1/keys/${limited.id}/rotate`, {
+  const response = await send(`/v1/keys/${limited.id}/rotate`, {
     key: limited.key,
     body: { overlap_seconds: 60 },
     headers: { "idempotency-key": "r" },
   });
-  const { key } = await rotated.json<{ key: string }>();
+  const { key } = await response.json<{ key: string }>();
   const own = await (await send("/v1/key", { key })).json();
   expect(own).toMatchObject({ ...TERMS, allowed_models: ["sandbox/echo"], expires_at: expires });
   expect((await deleteKey(account.key, limited.id)).status).toBe(200);

@@ -34,8 +34,8 @@ async function lose(): Promise<void> {
 
 type Lost = { readonly id: string; readonly balance_micro: number };
 const lost = async (): Promise<Lost | undefined> => {
-  const answer = await admin("GET", "/lost-organizations");
-  const { organizations } = await answer.json<{ organizations: Lost[] }>();
+  const response = await admin("GET", "/lost-organizations");
+  const { organizations } = await response.json<{ organizations: Lost[] }>();
   return organizations.find(({ id }) => id === account.orgId);
 };
 const restore = (fields = {}): Promise<Response> =>
@@ -47,11 +47,11 @@ it("GET /admin/v1/orgs lists a lost organization, which operators can restore wi
   expect(balance).toBeGreaterThan(100_000);
   const response = await restore();
   expect(response.status).toBe(201);
-  const made = await response.json<MadeOrganization>();
-  expect(made.organization).toMatchObject({ id: account.orgId, credits_micro: balance });
+  const restored = await response.json<MadeOrganization>();
+  expect(restored.organization).toMatchObject({ id: account.orgId, credits_micro: balance });
   expect(await lost()).toBeUndefined();
-  expect(await balanceOf(made.key.key)).toBe(balance);
-  expect((await chat(made.key.key)).status).toBe(200);
+  expect(await balanceOf(restored.key.key)).toBe(balance);
+  expect((await chat(restored.key.key)).status).toBe(200);
 });
 
 it("POST /admin/v1/orgs removes the suspension and limits from the wallet of a restored organization", async () => {
@@ -59,9 +59,15 @@ it("POST /admin/v1/orgs removes the suspension and limits from the wallet of a r
   const wallet = env.WALLET.getByName(account.orgId);
   const before = { suspended: true, closed: true, rpmLimit: 1, priceList: "gone" };
   valueOf(await wallet.configure(before));
-  const made = await (await restore()).json<MadeOrganization>();
-  expect(made.organization).toMatchObject({ status: "active", rpm_limit: null, price_list: null });
-  const statuses = [await chat(made.key.key), await chat(made.key.key)].map(({ status }) => status);
+  const restored = await (await restore()).json<MadeOrganization>();
+  expect(restored.organization).toMatchObject({
+    status: "active",
+    rpm_limit: null,
+    price_list: null,
+  });
+  const statuses = [await chat(restored.key.key), await chat(restored.key.key)].map(
+    ({ status }) => status,
+  );
   expect(statuses).toEqual([200, 200]);
 });
 

@@ -19,8 +19,8 @@ export function messages(
   fields: Json = {},
   options: Pick<Sending, "headers" | "bindings"> = {},
 ): Promise<Response> {
-  const said = [{ role: "user", content: "Hello there" }];
-  const body = { model: "sandbox/echo", max_tokens: 256, messages: said, ...fields };
+  const conversation = [{ role: "user", content: "Hello there" }];
+  const body = { model: "sandbox/echo", max_tokens: 256, messages: conversation, ...fields };
   return send("/v1/messages", { key, body, ...options });
 }
 

@@ -14,9 +14,9 @@ const chatTool = (name: string): Json => ({ type: "function", function: { name }
 describe("a failed POST /v1/messages", () => {
   it("returns Anthropic's error format, with the gateway's code and amounts in details", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
-    const broke = await messages(poor);
-    expect(broke.headers.get("x-should-retry")).toBe("false");
-    const refusal = await anthropicErrorOf(broke);
+    const response = await messages(poor);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    const refusal = await anthropicErrorOf(response);
     expect(refusal).toMatchObject({
       status: 402,
       type: "billing_error",
@@ -108,33 +108,36 @@ describe("a failed POST /v1/messages", () => {
 
   it("rejects a tool choice with an unknown tool at all endpoints, without calling a provider", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
-    const said = [{ role: "user", content: "Hi" }];
+    const conversation = [{ role: "user", content: "Hi" }];
     const bodies: readonly (readonly [string, Json])[] = [
       [
         "messages",
         {
           max_tokens: 9,
-          messages: said,
+          messages: conversation,
           tools: [{ name: "a", input_schema: {} }],
           tool_choice: { type: "tool", name: "b" },
         },
       ],
-      ["chat/completions", { messages: said, tools: [chatTool("a")], tool_choice: chatTool("b") }],
+      [
+        "chat/completions",
+        { messages: conversation, tools: [chatTool("a")], tool_choice: chatTool("b") },
+      ],
       [
         "responses",
         {
-          input: said,
+          input: conversation,
           tools: [{ type: "function", name: "a" }],
           tool_choice: { type: "function", name: "b" },
         },
       ],
     ];
-    for (const [endpoint, asked] of bodies) {
-      const body = { model: "mock/chat", ...asked };
-      const answer = await send(`/v1/${endpoint}`, { key, body, bindings });
-      const { error } = await answer.json<{ error: { param?: string; details?: Json } }>();
+    for (const [endpoint, fields] of bodies) {
+      const body = { model: "mock/chat", ...fields };
+      const response = await send(`/v1/${endpoint}`, { key, body, bindings });
+      const { error } = await response.json<{ error: { param?: string; details?: Json } }>();
       const { param = error.details?.["param"] } = error;
-      expect([endpoint, answer.status, param]).toEqual([endpoint, 400, "tool_choice"]);
+      expect([endpoint, response.status, param]).toEqual([endpoint, 400, "tool_choice"]);
     }
     expect(calls).toEqual([]);
   });
@@ -162,9 +165,9 @@ describe("a failed POST /v1/messages", () => {
     ],
   ])(
     "reports a too long context with the message that makes clients shorten the context: %s",
-    async (told, said) => {
+    async (providerMessage, message) => {
       const { bindings } = mockUpstream(() =>
-        Response.json({ error: { message: told } }, { status: 400 }),
+        Response.json({ error: { message: providerMessage } }, { status: 400 }),
       );
       const refusal = await anthropicErrorOf(
         await messages(key, { model: "mock/chat" }, { bindings }),
@@ -172,7 +175,7 @@ describe("a failed POST /v1/messages", () => {
       expect(refusal).toMatchObject({
         status: 400,
         code: "context_length_exceeded",
-        message: said,
+        message,
       });
     },
   );
@@ -184,9 +187,9 @@ describe("a failed POST /v1/messages", () => {
   });
 
   it("returns 413 if the provider rejects the body as too large, and 400 if the prompt is too long", async () => {
-    const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
+    const providerMessages = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
-      Response.json({ error: { message: told.shift() } }, { status: 413 }),
+      Response.json({ error: { message: providerMessages.shift() } }, { status: 413 }),
     );
     const fields = { model: "mock/chat" };
     expect(await anthropicErrorOf(await messages(key, fields, { bindings }))).toMatchObject({

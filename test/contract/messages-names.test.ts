@@ -51,12 +51,12 @@ function answered(isNative: boolean, stream: boolean): Response {
 }
 
 const FUNCTION = { name: "look", input_schema: { type: "object" } };
-const typed = (type: string): Json => ({ tools: [{ type, name: "theirs" }, FUNCTION] });
+const toolOfType = (type: string): Json => ({ tools: [{ type, name: "theirs" }, FUNCTION] });
 /** Names in requests that don't fit in a header unchanged. */
 const NAMED: Readonly<Record<string, Json>> = {
-  "a tool's type with a line break": typed("a\r\nset-cookie: b"),
-  "a tool's type with other control characters": typed("a\u0000\u007f\u2028é"),
-  "a tool's type of 200 kB": typed("t".repeat(200_000)),
+  "a tool's type with a line break": toolOfType("a\r\nset-cookie: b"),
+  "a tool's type with other control characters": toolOfType("a\u0000\u007f\u2028é"),
+  "a tool's type of 200 kB": toolOfType("t".repeat(200_000)),
   "a field with a line break": { "a\r\nset-cookie: b": 1 },
   "a field of 20,000 characters": { ["f".repeat(20_000)]: 1 },
   "a hundred fields": Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`é\n${at}`, 1])),
@@ -73,8 +73,8 @@ describe("a dropped field or tool type whose name a header can't contain", () =>
         const mock = isNative ? mockAnthropic : mockUpstream;
         const { calls, bindings } = mock(() => answered(isNative, stream));
         const before = await balanceOf(key);
-        const asked = { model: isNative ? "mock/claude" : "mock/chat", stream, ...fields };
-        const response = await messages(key, asked, { bindings });
+        const request = { model: isNative ? "mock/claude" : "mock/chat", stream, ...fields };
+        const response = await messages(key, request, { bindings });
         const message = stream
           ? (await readFoldedMessage(response)).message
           : await messageOf(response);
@@ -108,24 +108,26 @@ describe("a tool name of 65 to 128 characters", () => {
         const { function: chosen } = body["tool_choice"] as { function: Json };
         const called = { index: 0, id: "call_2", type: "function" };
         const tool_calls = [{ ...called, function: { ...chosen, arguments: "{}" } }];
-        const said = { role: "assistant", content: null, tool_calls };
+        const assistantMessage = { role: "assistant", content: null, tool_calls };
         const choice = { index: 0, finish_reason: "tool_calls" };
         return stream
           ? upstreamStream([
-              { choices: [{ ...choice, delta: said }] },
+              { choices: [{ ...choice, delta: assistantMessage }] },
               { choices: [], usage: USAGE },
             ])
-          : Response.json({ choices: [{ ...choice, message: said }], usage: USAGE });
+          : Response.json({ choices: [{ ...choice, message: assistantMessage }], usage: USAGE });
       });
       const called = { type: "tool_use", id: "call_1", name: names[0], input: {} };
-      const said = [
+      const conversation = [
         { role: "user", content: "Hello there" },
         { role: "assistant", content: [called] },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "x" }] },
       ];
-      const asked = { model: "mock/both", ...fields, messages: said, stream };
-      const answer = await messages(key, asked, { bindings });
-      const message = stream ? (await readFoldedMessage(answer)).message : await messageOf(answer);
+      const request = { model: "mock/both", ...fields, messages: conversation, stream };
+      const response = await messages(key, request, { bindings });
+      const message = stream
+        ? (await readFoldedMessage(response)).message
+        : await messageOf(response);
       expect(message).toMatchObject({ content: [{ type: "tool_use", name: names[2] }] });
       const sent = calls.at(-1)?.body as {
         tools: { function: { name: string } }[];
@@ -142,9 +144,9 @@ describe("a tool name of 65 to 128 characters", () => {
 
   it("works at count_tokens, which returns 400 only for a name of 129 characters", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
-    const said = [{ role: "user", content: "Hello there" }];
+    const conversation = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {
-      const body = { model, messages: said, ...fields };
+      const body = { model, messages: conversation, ...fields };
       const counted = await send("/v1/messages/count_tokens", { key, body, bindings });
       expect([counted.status, await counted.json()]).toEqual([
         200,

@@ -75,7 +75,7 @@ function streamed(...events: Json[]): Response {
 }
 
 /** Returns the same stream, whose last event arrives after the rest was read. */
-function interrupted(last: Json, ...events: Json[]): Response {
+function streamWithLateEnd(last: Json, ...events: Json[]): Response {
   const parts = [streamed(...events), streamed(last)];
   const body = new ReadableStream<Uint8Array>(
     {
@@ -91,7 +91,7 @@ function interrupted(last: Json, ...events: Json[]): Response {
 }
 
 /** Returns the first blocks, and the rest once `resumed` resolves. */
-function silentUntil(resumed: Promise<void>): Response {
+function streamPausedUntil(resumed: Promise<void>): Response {
   const parts = [streamed(START, ...BLOCKS.slice(0, 3)), streamed(...BLOCKS.slice(3), ...END)];
   let at = 0;
   const body = new ReadableStream<Uint8Array>(
@@ -110,15 +110,15 @@ function silentUntil(resumed: Promise<void>): Response {
 
 /** Reads a body completely. Calls `then` once the text has arrived. */
 async function readUntil(response: Response, word: string, then: () => void): Promise<string> {
-  let said = "";
+  let text = "";
   let isThere = false;
-  for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    said += text;
-    if (isThere || !said.includes(word)) continue;
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (isThere || !text.includes(word)) continue;
     isThere = true;
     then();
   }
-  return said;
+  return text;
 }
 
 async function counted(response: Response): Promise<number> {
@@ -261,7 +261,7 @@ describe("POST /v1/messages at Anthropic", () => {
 
   it("ends a stream that fails after the first block with an error event, and charges the output", async () => {
     const broken = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
-    const { bindings } = mockAnthropic(() => interrupted(broken, START, ...BLOCKS));
+    const { bindings } = mockAnthropic(() => streamWithLateEnd(broken, START, ...BLOCKS));
     const response = await messages(key, { model: "mock/claude", stream: true }, { bindings });
     const text = await response.text();
     expect(text).toContain("event: error");
@@ -269,13 +269,13 @@ describe("POST /v1/messages at Anthropic", () => {
   });
 
   it("forwards max_tokens 0, which fills the prompt cache, and charges only the input", async () => {
-    const warmed = {
+    const emptyMessage = {
       ...MESSAGE,
       content: [],
       stop_reason: "max_tokens",
       usage: { ...USAGE, output_tokens: 0 },
     };
-    const { calls, bindings } = mockAnthropic(() => Response.json(warmed));
+    const { calls, bindings } = mockAnthropic(() => Response.json(emptyMessage));
     const before = await balanceOf(key);
     const message = await messageOf(
       await messages(key, { model: "mock/claude", max_tokens: 0 }, { bindings }),
@@ -287,17 +287,17 @@ describe("POST /v1/messages at Anthropic", () => {
 
   it("calls only Anthropic for features that only Anthropic supports, even if another route exists", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
-    const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
+    const history = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic") ? Response.json({}, { status: 529 }) : upstreamCompletion(),
     );
-    const response = await messages(key, { model: "mock/both", messages: said }, { bindings });
+    const response = await messages(key, { model: "mock/both", messages: history }, { bindings });
     expect(await anthropicErrorOf(response)).toMatchObject({
       status: 529,
       type: "overloaded_error",
     });
     expect(calls.every(({ url }) => url.includes("anthropic"))).toBe(true);
-    expect(calls[0]?.body["messages"]).toEqual(said);
+    expect(calls[0]?.body["messages"]).toEqual(history);
   });
 
   it("returns the message of Anthropic's 400 errors, because clients match this message", async () => {
@@ -315,8 +315,8 @@ describe("POST /v1/messages at Anthropic", () => {
   });
 
   it("holds and charges twice the input price for a one-hour cache write, also in streams", async () => {
-    const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
-    const usage = { ...USAGE, cache_creation: split };
+    const cacheCreation = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
+    const usage = { ...USAGE, cache_creation: cacheCreation };
     const { bindings } = mockAnthropic(({ body }) =>
       body["stream"] === true
         ? streamed({ ...START, message: { ...START.message, usage } }, ...BLOCKS, ...END)
@@ -333,14 +333,18 @@ describe("POST /v1/messages at Anthropic", () => {
       const message = stream
         ? (await readFoldedMessage(response)).message
         : await messageOf(response);
-      expect(message["usage"]).toMatchObject({ cache_creation: split, cost_micro: cost });
+      expect(message["usage"]).toMatchObject({ cache_creation: cacheCreation, cost_micro: cost });
       expect(before - (await balanceOf(key))).toBe(cost);
     }
     const plain = [{ type: "text", text: "You code." }];
     const [dear, cheap] = await Promise.all(
-      [system, plain].map(async (said) => {
+      [system, plain].map(async (prompt) => {
         const { key: poor } = await openAccount({ credits: 1 });
-        const refused = await messages(poor, { model: "mock/claude", system: said }, { bindings });
+        const refused = await messages(
+          poor,
+          { model: "mock/claude", system: prompt },
+          { bindings },
+        );
         return Number((await anthropicErrorOf(refused)).details["required_micro"]);
       }),
     );
@@ -364,30 +368,30 @@ describe("POST /v1/messages at Anthropic", () => {
 
   it("sends pings while Anthropic sends nothing", async () => {
     const pinged = Promise.withResolvers<void>();
-    const { bindings } = mockAnthropic(() => silentUntil(pinged.promise));
+    const { bindings } = mockAnthropic(() => streamPausedUntil(pinged.promise));
     const options = { bindings: { ...bindings, KEEP_ALIVE_MS: "10" } };
     const response = await messages(key, { model: "mock/claude", stream: true }, options);
-    const said = await readUntil(response, "event: ping\n", () => {
+    const text = await readUntil(response, "event: ping\n", () => {
       pinged.resolve();
     });
-    expect(said.indexOf("event: ping\n")).toBeLessThan(said.indexOf("signature_delta"));
-    const events = parseEvents(said).filter(({ name }) => name !== "ping");
+    expect(text.indexOf("event: ping\n")).toBeLessThan(text.indexOf("signature_delta"));
+    const events = parseEvents(text).filter(({ name }) => name !== "ping");
     expect(foldMessage(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
   it("drops sampling parameters that the model rejects, and lists these parameters in x-dropped", async () => {
     const { calls, bindings } = mockAnthropic(answer);
-    const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
-    const one = await messages(key, tuned, { bindings });
+    const fields = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
+    const one = await messages(key, fields, { bindings });
     expect(one.headers.get("x-dropped")).toBe("top_p"); // one of the two fields
     const thinking = { type: "enabled", budget_tokens: 1024 };
-    const none = await messages(key, { ...tuned, thinking, max_tokens: 2048 }, { bindings });
+    const none = await messages(key, { ...fields, thinking, max_tokens: 2048 }, { bindings });
     expect(none.headers.get("x-dropped")).toBe("temperature, top_p, top_k");
-    const newest = await messages(key, { ...tuned, model: "mock/newest" }, { bindings });
+    const newest = await messages(key, { ...fields, model: "mock/newest" }, { bindings });
     expect(newest.headers.get("x-dropped")).toBe("temperature, top_p, top_k");
-    const said = calls.map(({ body }) => [body["temperature"], body["top_p"], body["top_k"]]);
+    const params = calls.map(({ body }) => [body["temperature"], body["top_p"], body["top_k"]]);
     const nothing = [undefined, undefined, undefined];
-    expect(said).toEqual([[0.5, undefined, 4], nothing, nothing]);
+    expect(params).toEqual([[0.5, undefined, 4], nothing, nothing]);
     const plain = await messages(key, { model: "mock/newest" }, { bindings });
     expect(plain.headers.has("x-dropped")).toBe(false);
   });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 const HI = { role: "user", content: "Hello there" };
 const VERSION = { "anthropic-version": "2023-06-01" };
-const asked = (headers: Record<string, string>, bearer?: string): Promise<Response> =>
+const post = (headers: Record<string, string>, bearer?: string): Promise<Response> =>
   messages(bearer, {}, { headers });
 const count = (fields: Json): Promise<Response> => {
   const body = { model: "sandbox/echo", messages: [HI], ...fields };
@@ -92,24 +92,24 @@ describe("POST /v1/messages", () => {
   it("accepts a key in both x-api-key and Authorization, but rejects two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
-      await asked({ "x-api-key": key }),
-      await asked({ "x-api-key": key }, key),
-      await asked({ "x-api-key": "" }, key),
-      await asked({ "x-api-key": "sk-ant-api03-theirs" }, key),
+      await post({ "x-api-key": key }),
+      await post({ "x-api-key": key }, key),
+      await post({ "x-api-key": "" }, key),
+      await post({ "x-api-key": "sk-ant-api03-theirs" }, key),
     ]) {
       await messageOf(response);
     }
     const wrong = key.slice(0, -1);
-    for (const [response, said] of [
-      [await asked({}), "Invalid or missing API key"],
-      [await asked({ "x-api-key": other }, key), "'Authorization' and 'x-api-key' contain two"],
-      [await asked({ "x-api-key": wrong }, "sk-ant-theirs"), "Invalid API key in 'x-api-key'"],
-      [await asked({ "x-api-key": "sk-theirs" }, wrong), "Invalid API key in 'Authorization'"],
+    for (const [response, message] of [
+      [await post({}), "Invalid or missing API key"],
+      [await post({ "x-api-key": other }, key), "'Authorization' and 'x-api-key' contain two"],
+      [await post({ "x-api-key": wrong }, "sk-ant-theirs"), "Invalid API key in 'x-api-key'"],
+      [await post({ "x-api-key": "sk-theirs" }, wrong), "Invalid API key in 'Authorization'"],
     ] as const) {
       expect(await anthropicErrorOf(response)).toMatchObject({
         status: 401,
         type: "authentication_error",
-        message: expect.stringContaining(said),
+        message: expect.stringContaining(message),
       });
     }
     expect((await send("/v1/balance", { headers: { "x-api-key": key } })).status).toBe(200);
@@ -128,9 +128,9 @@ describe("POST /v1/messages", () => {
   it("returns the key's remaining tokens per minute, in a response and in a 429", async () => {
     const { key: limited } = await createKey(key, { tpm_limit: 1500 });
     const reset = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-    const answer = await messages(limited, { messages: words(500), max_tokens: 600 });
-    await messageOf(answer);
-    expect(tokens(answer)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
+    const response = await messages(limited, { messages: words(500), max_tokens: 600 });
+    await messageOf(response);
+    expect(tokens(response)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
     const refused = await messages(limited, { messages: words(700), max_tokens: 64 });
     expect(await anthropicErrorOf(refused)).toMatchObject({
       status: 429,
@@ -156,14 +156,14 @@ describe("POST /v1/messages", () => {
       function: { name: "look", arguments: '{"at":1}' },
     };
     const choice = { index: 0, finish_reason: "tool_calls" };
-    const said = { role: "assistant", content: null, tool_calls: [call] };
+    const reply = { role: "assistant", content: null, tool_calls: [call] };
     const usage = {
       prompt_tokens: 20,
       completion_tokens: 7,
       prompt_tokens_details: { cached_tokens: 5 },
     };
     const { calls, bindings } = mockUpstream(() =>
-      Response.json({ object: "chat.completion", choices: [{ ...choice, message: said }], usage }),
+      Response.json({ object: "chat.completion", choices: [{ ...choice, message: reply }], usage }),
     );
     const tools = [{ name: "look", input_schema: { type: "object" } }];
     const response = await messages(key, { model: "mock/chat", tools, top_k: 3 }, { bindings });
@@ -254,22 +254,22 @@ describe("a conversation that moves between endpoints", () => {
 describe("POST /v1/messages/count_tokens", () => {
   it("counts tokens free of charge and without an output cap, slightly higher than the billed count", async () => {
     const before = await balanceOf(key);
-    const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
-    const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
-    const long = [{ role: "user", content: prose }];
-    const { input_tokens: many } = await (
+    const { input_tokens: shortCount } = await (await count({})).json<{ input_tokens: number }>();
+    const text = "The quick brown fox jumps over the lazy dog. ".repeat(40);
+    const long = [{ role: "user", content: text }];
+    const { input_tokens: longCount } = await (
       await count({ messages: long })
     ).json<{ input_tokens: number }>();
-    expect(few).toBeGreaterThan(0);
+    expect(shortCount).toBeGreaterThan(0);
     expect(await balanceOf(key)).toBe(before);
     const billed = await messageOf(await messages(key, { messages: long }));
     const { input_tokens: counted } = billed["usage"] as { input_tokens: number };
-    expect(many).toBeGreaterThanOrEqual(counted);
+    expect(longCount).toBeGreaterThanOrEqual(counted);
     const tools = [{ name: "look", input_schema: { type: "object" } }];
     const { input_tokens: withTools } = await (
       await count({ tools })
     ).json<{ input_tokens: number }>();
-    expect(withTools).toBeGreaterThan(few);
+    expect(withTools).toBeGreaterThan(shortCount);
   });
 
   it("returns Anthropic's error format for an unknown model, missing messages, a missing key and a wrong method", async () => {
@@ -327,10 +327,10 @@ describe("GET /v1/models for Anthropic clients", () => {
   ])(
     "chooses the API format of the model list by the request's headers: %s",
     async (_, headers, object) => {
-      const given = headers();
+      const requestHeaders = headers();
       const response = await send("/v1/models", {
-        ...("authorization" in given ? {} : { key }),
-        headers: given,
+        ...("authorization" in requestHeaders ? {} : { key }),
+        headers: requestHeaders,
       });
       const body = await response.json<{ object?: string }>();
       expect([response.status, body.object]).toEqual([200, object]);

@@ -101,8 +101,8 @@ describe("a deployment with a misconfigured variable", () => {
         expect(error).toMatchObject({ type: "api_error", code: "misconfigured", param: null });
         expect(error.message).not.toContain(variable);
       }
-      const told = log.filter((line) => line.includes('"misconfigured"'));
-      expect(told.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
+      const reportLines = log.filter((line) => line.includes('"misconfigured"'));
+      expect(reportLines.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
       expect(log.join("\n")).not.toContain(WEAK);
       for (const secret of [env.KEY_SECRETS.slice(2), env.PEER_OUT_US, env.PEER_IN_US]) {
         expect(log.join("\n")).not.toContain(secret);

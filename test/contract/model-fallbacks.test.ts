@@ -47,7 +47,7 @@ type Called = { readonly provider: Id; readonly model: string; readonly granted:
  * Returns providers, some of which fail with a status. `calls` lists the calls with the amount held
  * during each.
  */
-function world(failing: Readonly<Partial<Record<Id, number>>> = {}) {
+function mockProviders(failing: Readonly<Partial<Record<Id, number>>> = {}) {
   const calls: Called[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
@@ -85,9 +85,9 @@ async function receiptOf(response: Response): Promise<Record<string, unknown>> {
 
 async function keyWithBudget(budget: number): Promise<string> {
   const body = { name: "small", budget_dollars: budget / 1_000_000, rpm_limit: 1000 };
-  const made = await send("/v1/keys", { key: account.key, body });
-  expect(made.status).toBe(201);
-  return (await made.json<{ key: string }>()).key;
+  const response = await send("/v1/keys", { key: account.key, body });
+  expect(response.status).toBe(201);
+  return (await response.json<{ key: string }>()).key;
 }
 
 type Remaining = { readonly name: string; readonly most: number };
@@ -95,26 +95,26 @@ type Remaining = { readonly name: string; readonly most: number };
 /** Returns a model's routes that preferences allow, with a lower bound of their maximum cost. */
 function remaining(
   model: string,
-  by: {
+  prefs: {
     readonly only: readonly Id[] | null;
     readonly ignore: readonly Id[];
     readonly prompt: number | null;
   },
 ): Remaining[] {
   const { price, routes } = SOLD[model] ?? { price: 0, routes: [] };
-  const isDear = by.prompt !== null && price > by.prompt;
+  const isDear = prefs.prompt !== null && price > prefs.prompt;
   return routes
-    .filter((id) => !isDear && (by.only?.includes(id) ?? true) && !by.ignore.includes(id))
+    .filter((id) => !isDear && (prefs.only?.includes(id) ?? true) && !prefs.ignore.includes(id))
     .map((id) => ({ name: `${id} ${model}`, most: USED.prompt_tokens * price + 40 * price }));
 }
 
 /** Checks that the hold covers each call within the budget, or all routes without a budget. */
 function expectHeld(
   calls: readonly Called[],
-  { left, budget }: { readonly left: readonly Remaining[]; readonly budget: number | null },
+  { routes, budget }: { readonly routes: readonly Remaining[]; readonly budget: number | null },
 ): void {
   for (const { granted, provider, model } of calls) {
-    const own = left.filter(({ name }) => budget === null || name === `${provider} ${model}`);
+    const own = routes.filter(({ name }) => budget === null || name === `${provider} ${model}`);
     expect(granted).toBeGreaterThanOrEqual(Math.max(...own.map(({ most }) => most)));
     expect(granted).toBeLessThanOrEqual(budget ?? granted);
   }
@@ -126,16 +126,16 @@ type Seen = { readonly sizes: Set<number>; dropped: number; rising: number };
  * Counts a case with calls by whether a budget drops routes, and whether the first one costs less
  * than another.
  */
-function count(seen: Seen, left: readonly Remaining[], budget: number | null): void {
-  const dearest = Math.max(0, ...left.map(({ most }) => most));
-  seen.sizes.add(left.length);
+function count(seen: Seen, routes: readonly Remaining[], budget: number | null): void {
+  const dearest = Math.max(0, ...routes.map(({ most }) => most));
+  seen.sizes.add(routes.length);
   if (dearest > (budget ?? Infinity)) seen.dropped++;
-  if (budget === null && dearest > (left[0]?.most ?? 0)) seen.rising++;
+  if (budget === null && dearest > (routes[0]?.most ?? 0)) seen.rising++;
 }
 
 describe("a request with several models", () => {
   it("calls the next model after a failure, and returns the name of the responding model", async () => {
-    const { calls, bindings } = world({ alpha: 500, beta: 503 });
+    const { calls, bindings } = mockProviders({ alpha: 500, beta: 503 });
     const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
     const response = await chat(account.key, fields, { bindings });
     expect([response.status, await response.json()]).toMatchObject([
@@ -156,21 +156,21 @@ describe("a request with several models", () => {
   });
 
   it("calls the next model instead of the next provider if a provider rejects the request", async () => {
-    const { calls, bindings } = world({ alpha: 400 });
+    const { calls, bindings } = mockProviders({ alpha: 400 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
     expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
   });
 
   it("returns the last model's error if all models reject the request", async () => {
-    const { calls, bindings } = world({ alpha: 400, delta: 422 });
+    const { calls, bindings } = mockProviders({ alpha: 400, delta: 422 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect((await errorOf(response, 400)).message).toContain("not allowed");
     expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
   });
 
   it("streams the name of the model that responds", async () => {
-    const { bindings } = world({ alpha: 500, beta: 500 });
+    const { bindings } = mockProviders({ alpha: 500, beta: 500 });
     const fields = { ...SAY, models: ["m/two"], stream: true };
     const text = await (await chat(account.key, fields, { bindings })).text();
     expect(text).toContain('"model":"m/two"');
@@ -201,7 +201,7 @@ describe("a request with several models", () => {
       "delta m/three",
     ],
   ])("starts with the first suitable model for a request with %s", async (_, fields, first) => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
     expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
     expect(namesOf(calls)).toEqual([first]);
@@ -215,7 +215,7 @@ describe("a request with several models", () => {
   ])(
     "succeeds at %s, also with fallback models in the format of Vercel's AI Gateway",
     async (path, body) => {
-      const { calls, bindings } = world({ alpha: 500, beta: 500 });
+      const { calls, bindings } = mockProviders({ alpha: 500, beta: 500 });
       for (const fields of [
         { models: ["m/three"] },
         { providerOptions: { gateway: { models: ["m/three"] } } },
@@ -241,7 +241,7 @@ describe("a request with several models", () => {
     ],
     ["/v1/embeddings", { model: "mock/embed", input: "Hi", models: ["mock/embed"] }, "models"],
   ])("returns 400 at %s for %j", async (path, body, param) => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const response = await send(path, { key: account.key, body, bindings });
     expect([response.status, await response.json()]).toMatchObject([
       400,
@@ -254,11 +254,11 @@ describe("a request with several models", () => {
     ["models", { allowed_models: ["m/three"] }, "delta m/three"],
     ["policy", { policy: { allowed_models: ["m/two"] } }, "gamma m/two"],
     ["policy", { policy: { allowed_providers: ["epsilon", "alpha"] } }, "alpha m/one"],
-  ])("calls only routes that the key's %s allows: %j", async (...asked) => {
-    const [, terms, first] = asked;
+  ])("calls only routes that the key's %s allows: %j", async (...row) => {
+    const [, terms, first] = row;
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const path = `/v1/keys/${keyId}`;
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const patch = { key: account.key, method: "PATCH", body: terms, bindings };
     const patched = await send(path, patch);
     expect([patched.status, await patched.text()]).toEqual([200, expect.any(String)]);
@@ -272,7 +272,7 @@ describe("a request with several models", () => {
   });
 
   it("skips fallback models that cost more than the key's remaining budget", async () => {
-    const { calls, bindings } = world({ alpha: 500, beta: 500 });
+    const { calls, bindings } = mockProviders({ alpha: 500, beta: 500 });
     const key = await keyWithBudget(150);
     const fields = { ...SAY, models: ["m/two", "m/one"] };
     const response = await chat(key, fields, { bindings });
@@ -286,7 +286,7 @@ describe("a request with several models", () => {
   it("calls only allowed providers within max_price, and holds enough for each provider", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
     // All models have different prices, so two of them reveal a hold for only the first one.
-    const asked = fc.record({
+    const cases = fc.record({
       models: fc.shuffledSubarray(NAMES, { minLength: 2 }),
       only: fc.option(some, { freq: 1 }),
       ignore: some,
@@ -297,25 +297,25 @@ describe("a request with several models", () => {
     });
     const accounts = new FreshAccounts();
     const seen = { sizes: new Set<number>(), dropped: 0, rising: 0 };
-    const property = fc.asyncProperty(asked, async ({ models, only, ignore, prompt, ...rest }) => {
+    const property = fc.asyncProperty(cases, async ({ models, only, ignore, prompt, ...rest }) => {
       const { budget } = rest;
       account = await accounts.next();
       const key = budget === null ? account.key : await keyWithBudget(budget);
-      const { calls, bindings } = world(
+      const { calls, bindings } = mockProviders(
         Object.fromEntries(rest.failing.map((id) => [id, rest.status])),
       );
       const max_price = prompt === null ? null : { prompt };
       const fields = { model: undefined, models, provider: { only, ignore, max_price } };
       const response = await chat(key, { ...SAY, ...fields }, { bindings });
       const body = await response.json<{ model?: string; usage?: { cost_micro: number } }>();
-      const left = models.flatMap((model) => remaining(model, { only, ignore, prompt }));
-      const allowed = left.map(({ name }) => name);
+      const routes = models.flatMap((model) => remaining(model, { only, ignore, prompt }));
+      const allowed = routes.map(({ name }) => name);
       const called = [...new Set(namesOf(calls))];
       expect(allowed).toEqual(expect.arrayContaining(called));
       // Routes are called in order, except those that a rejection of their model skips.
       expect(called).toEqual(allowed.filter((name) => called.includes(name)));
-      if (calls.length > 0) count(seen, left, budget);
-      expectHeld(calls, { left, budget });
+      if (calls.length > 0) count(seen, routes, budget);
+      expectHeld(calls, { routes, budget });
       if (response.status !== 200) return;
       const { price = 0 } = SOLD[body.model ?? ""] ?? {};
       const cost = USED.prompt_tokens * price + USED.completion_tokens * price * 2;
@@ -325,9 +325,9 @@ describe("a request with several models", () => {
     const models = ["m/one", "m/two"];
     const failing: Id[] = ["alpha", "beta"];
     const open = { models, only: null, ignore: [], prompt: null, status: 500 as const };
-    const dear = { ...open, budget: 150, failing };
-    const covered = { ...open, budget: null, failing };
-    const examples: [typeof dear | typeof covered][] = [[dear], [covered]];
+    const withBudget = { ...open, budget: 150, failing };
+    const withoutBudget = { ...open, budget: null, failing };
+    const examples: [typeof withBudget | typeof withoutBudget][] = [[withBudget], [withoutBudget]];
     await fc.assert(property, { numRuns: effortFor(30, 1000), examples });
     expect(seen.sizes.size).toBeGreaterThan(3);
     expect(seen.dropped).toBeGreaterThan(0);
@@ -336,7 +336,7 @@ describe("a request with several models", () => {
 });
 
 async function skippedBy(key: string, fields: object) {
-  const { bindings } = world();
+  const { bindings } = mockProviders();
   const response = await chat(key, { ...SAY, ...fields }, { bindings });
   expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   const id = response.headers.get("x-request-id") ?? "";
@@ -372,7 +372,7 @@ describe("the list of skipped routes in a receipt", () => {
   });
 
   it("appears in receipts of failed requests as well", async () => {
-    const { bindings } = world({ alpha: 500 });
+    const { bindings } = mockProviders({ alpha: 500 });
     const provider = { only: ["alpha"] };
     const response = await chat(account.key, { ...SAY, provider }, { bindings });
     expect(response.status).toBe(502);
@@ -388,7 +388,7 @@ describe("the list of skipped routes in a receipt", () => {
   it("gives the reason 'policy' for a route that a policy excludes", async () => {
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const body = { policy: { allowed_providers: ["beta"] } };
-    const { bindings } = world();
+    const { bindings } = mockProviders();
     await send(`/v1/keys/${keyId}`, { key: account.key, method: "PATCH", body, bindings });
     expect(await skippedBy(key, {})).toEqual(["alpha:one policy"]);
   });

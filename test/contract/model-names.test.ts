@@ -65,8 +65,12 @@ describe("a model with several names", () => {
     "works under each name at every endpoint, and appears in GET /v1/models/{id}: %s",
     async (name) => {
       for (const [path, body] of Object.entries(BODIES_BY_PATH)) {
-        const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
-        expect([path, asked.status]).toEqual([path, 402]);
+        const response = await send(path, {
+          key: poor.key,
+          bindings,
+          body: { ...body, model: name },
+        });
+        expect([path, response.status]).toEqual([path, 402]);
       }
       const at = `/v1/models/${encodeURIComponent(name)}`;
       const shown = await send(at, { key: poor.key, bindings });

@@ -43,10 +43,10 @@ describe("GET /v1/models", () => {
   it("lists each model for exactly one kind of endpoint", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // no request runs without credits
     for (const id of await ids()) {
-      const asked = KIND_ROWS.map(({ path, body }) =>
+      const responses = KIND_ROWS.map(({ path, body }) =>
         send(`/v1${path}`, { key: poor, method: "POST", body: body({ model: id, text: "a" }) }),
       );
-      const statuses = (await Promise.all(asked)).map(({ status }) => status);
+      const statuses = (await Promise.all(responses)).map(({ status }) => status);
       const others = KIND_ROWS.slice(1).map(() => 404);
       expect([id, statuses.toSorted((a, b) => a - b)]).toEqual([id, [402, ...others]]);
     }
@@ -63,8 +63,8 @@ describe("GET /v1/models", () => {
       crypto.randomUUID(),
     );
     const unpaid = { STRIPE_SECRET_KEY: undefined, STRIPE_WEBHOOK_SECRETS: undefined };
-    const sells = { SANDBOX: undefined, ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US, ...unpaid };
-    expect(await ids(upstreamBindings(sells))).not.toContain("sandbox/echo");
+    const productionVars = { SANDBOX: undefined, ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US, ...unpaid };
+    expect(await ids(upstreamBindings(productionVars))).not.toContain("sandbox/echo");
   });
 
   it("returns a model's author and release date, whichever provider serves the model", async () => {
@@ -155,11 +155,11 @@ describe("GET /v1/models", () => {
     );
     const two = upstreamBindings({ MODELS: models });
     expect((await send("/v1/models/same", { key, bindings: two })).status).toBe(404);
-    const asked = { body: { model: "echo", messages: [{ role: "user", content: "hi" }] } };
-    const answered = await send("/v1/chat/completions", { key, ...asked });
-    expect((await answered.json<{ model: string }>()).model).toBe("sandbox/echo");
-    const unclear = { body: { ...asked.body, model: "same" }, bindings: two };
-    await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
+    const request = { body: { model: "echo", messages: [{ role: "user", content: "hi" }] } };
+    const response = await send("/v1/chat/completions", { key, ...request });
+    expect((await response.json<{ model: string }>()).model).toBe("sandbox/echo");
+    const ambiguousRequest = { body: { ...request.body, model: "same" }, bindings: two };
+    await errorOf(await send("/v1/chat/completions", { key, ...ambiguousRequest }), 404);
   });
 
   it("never resolves an alias to a sandbox model while a real model is available", async () => {

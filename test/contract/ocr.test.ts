@@ -51,8 +51,8 @@ describe("POST /v1/ocr at Mistral", () => {
     ["the held pages if the count isn't a number", readBy("1"), 3],
     ["the held pages if 0 are reported with pages", readBy(0), 3],
     ["nothing for a document without the requested pages", readBy(0, []), 0],
-  ])("charges by Mistral's page count: %s", async (_, given, count) => {
-    const { calls, bindings } = answering(KEYS, given);
+  ])("charges by Mistral's page count: %s", async (_, providerResponse, count) => {
+    const { calls, bindings } = answering(KEYS, providerResponse);
     const more = { include_image_base64: true, include_blocks: true };
     const body = { model: MISTRAL, pages: "0-2", ...more };
     const { text, receipt } = await charged(() => read({ body, bindings }));
@@ -61,7 +61,7 @@ describe("POST /v1/ocr at Mistral", () => {
       cost_micro: count * MISTRAL_PAGE_MICRO,
     });
     expect(JSON.parse(text)).toMatchObject({
-      pages: given.pages,
+      pages: providerResponse.pages,
       usage_info: { pages_processed: count },
     });
     expect(calls[0]?.url).toMatch(/\/v1\/ocr$/);
@@ -85,8 +85,8 @@ describe("POST /v1/ocr at Mistral", () => {
 
   it.each([{}, { pages: "a" }, { pages: [{}] }, { error: { message: "no" } }])(
     "returns 502 for %j, and charges nothing",
-    async (given) => {
-      const { bindings } = answering(KEYS, given);
+    async (providerResponse) => {
+      const { bindings } = answering(KEYS, providerResponse);
       expect(
         await statusAndCost(() => read({ body: { model: MISTRAL, pages: "0" }, bindings })),
       ).toEqual([502, 0]);

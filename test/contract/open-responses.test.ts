@@ -33,7 +33,7 @@ const PIXEL =
 const PAPER = PDF_DATA_URL_PREFIX + btoa(pdfOf(1));
 const NOTE = "data:text/plain;base64,aGVsbG8gd29ybGQ=";
 
-async function ask(fields: Record<string, unknown>): Promise<AnyResponse> {
+async function createResponse(fields: Record<string, unknown>): Promise<AnyResponse> {
   const body = { model: "sandbox/agent", ...fields };
   const answer = await send("/v1/responses", { key, body });
   const text = await answer.text();
@@ -95,21 +95,25 @@ describe.each([
       ],
     ],
   ])("supports %s", async (name, input) => {
-    const { output } = await ask({ input, stream });
+    const { output } = await createResponse({ input, stream });
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
   it("returns a function call, and then a text after the client sends the function's output", async () => {
     const tools = [WEATHER];
-    const called = await ask({ input: [ASKED], tools, stream });
+    const called = await createResponse({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);
     const choice = { type: "function", name: "get_weather" };
-    const forced = await ask({ input: [ASKED], tools, tool_choice: choice, stream });
+    const forced = await createResponse({ input: [ASKED], tools, tool_choice: choice, stream });
     const [call] = callsIn(forced);
     if (call?.type !== "function_call") throw new Error("no call");
     const { call_id } = call;
     const output = { type: "function_call_output", call_id, output: "It is 18 degrees." };
-    const { output: said } = await ask({ input: [ASKED, call, output], tools, stream });
-    expect(JSON.stringify(said)).toContain("18 degrees");
+    const { output: finalOutput } = await createResponse({
+      input: [ASKED, call, output],
+      tools,
+      stream,
+    });
+    expect(JSON.stringify(finalOutput)).toContain("18 degrees");
   });
 });

@@ -225,8 +225,11 @@ type Reasoned = { readonly reasoning?: string; readonly reasoning_details?: read
 const SDK = { "user-agent": "speakeasy-sdk/typescript 1.3.19 openrouter" };
 
 /** Returns the reasoning of a response, joined as OpenRouter's clients join it. */
-async function reasoned(asked: { readonly headers?: Record<string, string>; readonly body: Json }) {
-  const { headers = {}, body } = asked;
+async function reasoningOf(request: {
+  readonly headers?: Record<string, string>;
+  readonly body: Json;
+}) {
+  const { headers = {}, body } = request;
   const sent = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...body };
   const response = await send("/v1/chat/completions", { key: account.key, headers, body: sent });
   if (body["stream"] !== true) {
@@ -256,8 +259,8 @@ describe("an OpenRouter client's request for reasoning", () => {
     ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
   ])(
     "returns reasoning in the fields reasoning and reasoning_details with %s",
-    async (_, asked) => {
-      const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
+    async (_, request) => {
+      const { reasoning, reasoning_details: details = [] } = await reasoningOf(request);
       expect(reasoning).not.toBe("");
       expect(details).toMatchObject([
         { type: "reasoning.text", text: reasoning, format: "unknown" },
@@ -296,8 +299,8 @@ describe("an OpenRouter client's request for reasoning", () => {
   );
 
   it("returns reasoning in OpenRouter's format only to OpenRouter's clients", async () => {
-    expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
-    const details = (await reasoned({ body: {} })).reasoning_details;
+    expect(await reasoningOf({ body: {} })).not.toHaveProperty("reasoning");
+    const details = (await reasoningOf({ body: {} })).reasoning_details;
     expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);
   });
 
@@ -309,11 +312,11 @@ describe("an OpenRouter client's request for reasoning", () => {
       format: "x-v1",
       index: 0,
     };
-    const { reasoning, reasoning_details: details = [] } = await reasoned({
+    const { reasoning, reasoning_details: details = [] } = await reasoningOf({
       headers: SDK,
       body: { stream: true },
     });
-    const plain = (await reasoned({ body: {} })).reasoning_details;
+    const plain = (await reasoningOf({ body: {} })).reasoning_details;
     const assistant = { role: "assistant", content: "Hi", reasoning };
     const messages = [...HELLO, { ...assistant, reasoning_details: [...details, own] }, ...HELLO];
     const { messages: sent } = await sentUpstream({ model: "mock/chat", messages });
@@ -333,8 +336,8 @@ describe("an error inside a stream", () => {
     ["/v1/completions", { prompt: "Hi" }, "text_completion", { text: "", logprobs: null }],
   ])(
     "contains the HTTP status as error code in a complete chunk for OpenRouter's SDKs at %s",
-    async (path, asked, object, choice) => {
-      const body = { model: "sandbox/error-mid", stream: true, ...asked };
+    async (path, fields, object, choice) => {
+      const body = { model: "sandbox/error-mid", stream: true, ...fields };
       const response = await send(path, { key: account.key, headers: SDK, body });
       const last = JSON.parse((await eventsOf(response)).at(-1) ?? "") as Json;
       expect(last).toMatchObject({

@@ -106,8 +106,8 @@ describe("GET /v1/key", () => {
 
   it("returns a key's budget and the remaining amount", async () => {
     const body = { name: "small", budget_dollars: 2, budget_period: "week" };
-    const made = await send("/v1/keys", { key: account.key, body });
-    const { key } = await made.json<{ key: string }>();
+    const response = await send("/v1/keys", { key: account.key, body });
+    const { key } = await response.json<{ key: string }>();
     const [cost] = await costOf(await chat(key));
     const usage = Number(cost);
     const shown = { limit: 2, limit_remaining: 2 - usage, limit_reset: "weekly", usage };
@@ -120,8 +120,8 @@ describe("GET /v1/key", () => {
       { limit_requests: 9, window: "day" },
     ];
     const body = { name: "two", budget_dollars: 2, budgets };
-    const made = await send("/v1/keys", { key: account.key, body });
-    const { key } = await made.json<{ key: string }>();
+    const response = await send("/v1/keys", { key: account.key, body });
+    const { key } = await response.json<{ key: string }>();
     const [cost] = await costOf(await chat(key));
     const spend_usd = Number(cost);
     const rolling = { scope: "api_key", limit_usd: 1, spend_usd, reset_interval: "60m" };
@@ -134,8 +134,11 @@ describe("GET /v1/key", () => {
 
   it("returns only the session's own budget and charges to a session", async () => {
     await chat(account.key);
-    const made = await send("/v1/sessions", { key: account.key, body: { budget_dollars: 0.5 } });
-    const { token, id } = await made.json<{ token: string; id: string }>();
+    const response = await send("/v1/sessions", {
+      key: account.key,
+      body: { budget_dollars: 0.5 },
+    });
+    const { token, id } = await response.json<{ token: string; id: string }>();
     const [cost] = await costOf(await chat(token));
     const data = await dataOf("/v1/key", token);
     expect(data).toMatchObject({ label: id, limit: 0.5, usage: cost, usage_monthly: cost });

@@ -73,7 +73,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
 
   it("applies new defaults only to end users created by later requests", async () => {
     const own = await openAccount();
-    const made = await putUser(own.key, { external_id: "there" });
+    const createdUser = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
     const seen = await readUser(own.key, "seen");
     const defaults = {
@@ -83,7 +83,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     };
     await patch(own, defaults);
     expect([await readUser(own.key, "there"), await readUser(own.key, "seen")]).toEqual([
-      made,
+      createdUser,
       seen,
     ]);
     expect((await chat(own.key, { user: "seen later" })).status).toBe(200);

@@ -9,11 +9,11 @@ export async function readOrganizationData({ orgId, key }: Omit<Account, "member
   const organization = `/v1/orgs/${orgId}`;
   const lists = ["keys", "users?limit=100", "balance", "webhooks", "sessions", "pauses", "events"];
   const paths = [organization, `${organization}/settings`, ...lists.map((path) => `/v1/${path}`)];
-  const read = await Promise.all(paths.map((path) => send(path, { key })));
+  const memberResponses = await Promise.all(paths.map((path) => send(path, { key })));
   const operators = ["", "/members", "/ledger?limit=1000"].map((path) => `/orgs/${orgId}${path}`);
-  const listed = await Promise.all(operators.map((path) => admin("GET", path)));
+  const operatorResponses = await Promise.all(operators.map((path) => admin("GET", path)));
   return Promise.all(
-    [...read, ...listed].map(async (response) => {
+    [...memberResponses, ...operatorResponses].map(async (response) => {
       const text = await response.text();
       return [response.status, text.replaceAll(/"(?:last_used_at|last_success_at)":[^,}]+/g, "")];
     }),

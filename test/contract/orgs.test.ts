@@ -110,7 +110,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
-    const statuses = answers.map((answer) => answer.status).toSorted((one, two) => one - two);
+    const statuses = answers.map((response) => response.status).toSorted((one, two) => one - two);
     expect(statuses).toEqual([200, 409, 409, 409, 409, 409]);
     const records = await Promise.all(racers.map(read));
     const winners = records.filter((record) => record["slug"] === slug);

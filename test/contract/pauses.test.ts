@@ -21,10 +21,10 @@ const resume = (account: Account, id: string): Promise<Response> =>
 const listed = async (account: Account): Promise<readonly Pause[]> =>
   (await (await send("/v1/pauses", { key: account.key })).json<{ pauses: Pause[] }>()).pauses;
 
-async function paused(account: Account, body: object): Promise<Pause> {
-  const made = await pause(account, body);
-  expect(made.status).toBe(201);
-  return made.json<Pause>();
+async function createPause(account: Account, body: object): Promise<Pause> {
+  const response = await pause(account, body);
+  expect(response.status).toBe(201);
+  return response.json<Pause>();
 }
 
 async function count(key: string): Promise<Response> {
@@ -36,10 +36,10 @@ describe("POST /v1/pauses", () => {
   it("rejects only paid requests and count_tokens, with the reason of the pause", async () => {
     const { key, keyId } = await addKey(owner.orgId, owner.memberId);
     const until = new Date(Date.now() + 3_600_000).toISOString();
-    const { id, ...made } = await paused(owner, { scope: "key", id: keyId, until });
+    const { id, ...createdPause } = await createPause(owner, { scope: "key", id: keyId, until });
     const by = { kind: "key", id: owner.keyId };
-    expect(made).toMatchObject({ scope: "key", subject: keyId, reason: "Costs", until });
-    expect(made).toMatchObject({ source: "member", created_by: by });
+    expect(createdPause).toMatchObject({ scope: "key", subject: keyId, reason: "Costs", until });
+    expect(createdPause).toMatchObject({ source: "member", created_by: by });
     const extra = { code: "paused", pause_id: id, scope: "key", reason: "Costs", until };
     expect(await errorOf(await chat(key), 403)).toMatchObject(extra);
     const counted = await (await count(key)).json<{ error: { type: string } }>();
@@ -57,12 +57,12 @@ describe("POST /v1/pauses", () => {
   it("pauses any end user or session of the organization, even one that was never used", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
     const { id, token } = await createSession(key);
-    const session = await paused(billing, { scope: "session", id });
+    const session = await createPause(billing, { scope: "session", id });
     const own = { code: "paused", pause_id: session.id, scope: "session", reason: "Costs" };
     expect(await errorOf(await chat(token), 403)).toMatchObject(own);
     await resume(owner, session.id);
     await send("/v1/users", { key, body: { external_id: "ann" } });
-    const user = await paused(billing, { scope: "end_user", id: "ann" });
+    const user = await createPause(billing, { scope: "end_user", id: "ann" });
     expect(user.subject).toBe("ann");
     const { token: anns } = await createSession(key, { end_user: "ann" });
     const error = await errorOf(await chat(anns), 403);
@@ -77,8 +77,8 @@ describe("POST /v1/pauses", () => {
     const { id: used, token } = await createSession(own.key);
     await chat(token);
     const pauses = [
-      await paused(member, { scope: "key", id: own.keyId }),
-      await paused(member, { scope: "session", id: used }),
+      await createPause(member, { scope: "key", id: own.keyId }),
+      await createPause(member, { scope: "session", id: used }),
     ];
     const { id: unused } = await createSession(owner.key);
     const refusals: readonly (readonly [object, number])[] = [
@@ -91,7 +91,7 @@ describe("POST /v1/pauses", () => {
     for (const [body, status] of refusals) {
       expect([body, (await pause(member, body)).status]).toEqual([body, status]);
     }
-    const others = await paused(owner, { scope: "member", id: billing.memberId });
+    const others = await createPause(owner, { scope: "member", id: billing.memberId });
     expect(await listed(member)).toEqual(pauses);
     expect((await listed(billing)).map(({ id }) => id)).toContain(others.id);
     for (const { id } of [...pauses, others]) {
@@ -130,19 +130,19 @@ describe("POST /v1/pauses", () => {
 
 it("a pause ends when its member, key or session is removed, and a new pause then returns 404", async () => {
   const account = await openAccount();
-  const left = await addMember(account.orgId, "member");
+  const removedMember = await addMember(account.orgId, "member");
   const { keyId, key } = await addKey(account.orgId, account.memberId);
   const { id: session } = await createSession(account.key);
   const bodies = [
-    { scope: "member", id: left.memberId },
-    { scope: "key", id: left.keyId },
+    { scope: "member", id: removedMember.memberId },
+    { scope: "key", id: removedMember.keyId },
     { scope: "key", id: keyId },
     { scope: "session", id: session },
   ];
-  for (const body of bodies) await paused(account, body);
-  expect((await admin("DELETE", `/orgs/${account.orgId}/members/${left.memberId}`)).status).toBe(
-    200,
-  );
+  for (const body of bodies) await createPause(account, body);
+  expect(
+    (await admin("DELETE", `/orgs/${account.orgId}/members/${removedMember.memberId}`)).status,
+  ).toBe(200);
   expect((await send(`/v1/keys/${keyId}`, { key, method: "DELETE" })).status).toBe(200);
   expect(
     (await send(`/v1/sessions/${session}`, { key: account.key, method: "DELETE" })).status,
@@ -158,9 +158,9 @@ describe("an operator's pause", () => {
     const account = await openAccount();
     const path = `/orgs/${account.orgId}/pauses`;
     const body = { scope: "organization", reason: "Unusual traffic" };
-    const made = await admin("POST", path, body);
-    expect(made.status).toBe(201);
-    const { id, ...shown } = await made.json<Pause>();
+    const response = await admin("POST", path, body);
+    expect(response.status).toBe(201);
+    const { id, ...shown } = await response.json<Pause>();
     expect(shown).toMatchObject({ subject: account.orgId, source: "operator" });
     expect(await errorOf(await chat(account.key), 403)).toMatchObject({ pause_id: id });
     const refused = await errorOf(await resume(account, id), 409);

@@ -49,16 +49,16 @@ const VARS = {
   ),
   ALIASES: JSON.stringify({ fast: "other/two" }),
 };
-const said = [{ role: "user", content: "hi" }];
+const messages = [{ role: "user", content: "hi" }];
 const WAV = new FormFile("a.wav", "audio/wav", new TextEncoder().encode("RIFF\0\0\0\0WAVE"));
 type Endpoint = readonly [path: string, fields: Readonly<Record<string, unknown>>];
 /** The endpoints and their bodies. A body with a file is a form. */
 const TEXT_ENDPOINTS: readonly Endpoint[] = [
-  ["/v1/chat/completions", { messages: said, max_tokens: 9 }],
-  ["/v1/chat/completions", { messages: said, max_tokens: 9, stream: true }],
+  ["/v1/chat/completions", { messages, max_tokens: 9 }],
+  ["/v1/chat/completions", { messages, max_tokens: 9, stream: true }],
   ["/v1/completions", { prompt: "hi", max_tokens: 9 }],
   ["/v1/responses", { input: "hi", max_output_tokens: 16 }],
-  ["/v1/messages", { messages: said, max_tokens: 9 }],
+  ["/v1/messages", { messages, max_tokens: 9 }],
   ["/v1/embeddings", { input: "hi" }],
 ];
 const MEDIA_ENDPOINTS: readonly Endpoint[] = [
@@ -111,11 +111,11 @@ function upstream(failing: readonly string[]): readonly string[] {
 }
 
 async function sendTo(path: string, fields: object, sending: { key: string; bindings: Env }) {
-  const given: [string, unknown][] = Object.entries(fields);
-  if (!given.some(([, value]) => value instanceof FormFile)) {
+  const entries: [string, unknown][] = Object.entries(fields);
+  if (!entries.some(([, value]) => value instanceof FormFile)) {
     return send(path, { ...sending, body: fields });
   }
-  const form = new MultipartForm(given as readonly FormField[]);
+  const form = new MultipartForm(entries as readonly FormField[]);
   const body = new Uint8Array(await new Response(form.stream()).arrayBuffer());
   return send(path, { ...sending, headers: { "content-type": form.type }, body });
 }
@@ -127,13 +127,13 @@ const lists: fc.Arbitrary<Lists> = fc.record({
   allowed_providers: subsetOf("home", "spare", "world"),
   allowed_data_regions: subsetOf("eu", "global", "us"),
 });
-const policies = fc.option(lists, { freq: 2, nil: null });
-const layers = fc.record({
-  operator: policies,
-  organization: policies,
-  member: policies,
-  key: policies,
-  session: policies,
+const anyPolicy = fc.option(lists, { freq: 2, nil: null });
+const anyLayers = fc.record({
+  operator: anyPolicy,
+  organization: anyPolicy,
+  member: anyPolicy,
+  key: anyPolicy,
+  session: anyPolicy,
 });
 const failures = fc.subarray(PROVIDERS.map(([id]) => id));
 const calls = fc.record({
@@ -156,20 +156,20 @@ function permits(policy: Lists | null, model: string, provider: string): boolean
   );
 }
 
-async function done(response: Promise<Response>): Promise<void> {
+async function expectSuccess(response: Promise<Response>): Promise<void> {
   const { status } = await response;
   expect([200, 201]).toContain(status);
 }
 
-async function setAll(account: Account, asked: Layers): Promise<string> {
+async function setPolicies(account: Account, policies: Layers): Promise<string> {
   const { key, keyId, memberId, orgId } = account;
   const patch = (path: string, policy: unknown) =>
-    done(send(path, { key, method: "PATCH", body: { policy } }));
-  await done(admin("PATCH", `/orgs/${orgId}`, { operator_policy: asked.operator }));
-  await patch(`/v1/orgs/${orgId}/settings`, asked.organization);
-  await patch(`/v1/members/${memberId}`, asked.member);
-  const { token } = await createSession(key, { policy: asked.session });
-  await patch(`/v1/keys/${keyId}`, asked.key); // last, because a limited key manages nothing
+    expectSuccess(send(path, { key, method: "PATCH", body: { policy } }));
+  await expectSuccess(admin("PATCH", `/orgs/${orgId}`, { operator_policy: policies.operator }));
+  await patch(`/v1/orgs/${orgId}/settings`, policies.organization);
+  await patch(`/v1/members/${memberId}`, policies.member);
+  const { token } = await createSession(key, { policy: policies.session });
+  await patch(`/v1/keys/${keyId}`, policies.key); // last, because a limited key manages nothing
   return token;
 }
 
@@ -181,12 +181,12 @@ type Layers = Readonly<
 /** Sends a request and checks the called providers. Returns the number of allowed providers. */
 async function expectAllowedCalls(
   { model, endpoint: [path, fields] }: Call,
-  { layers: given, failing, token }: { layers: Layers; failing: string[]; token: string },
+  { layers, failing, token }: { layers: Layers; failing: string[]; token: string },
 ): Promise<number> {
   const id = model === "fast" ? "other/two" : model;
   const isServed = kindServedAt(path) === kindOf(id);
   const allowed = PROVIDERS.map(([provider]) => provider).filter((provider) =>
-    Object.values(given).every((policy) => permits(policy, id, provider)),
+    Object.values(layers).every((policy) => permits(policy, id, provider)),
   );
   const called = upstream(failing);
   const bindings = upstreamBindings(VARS); // no route is in cooldown
@@ -194,8 +194,8 @@ async function expectAllowedCalls(
   await response.arrayBuffer();
   vi.restoreAllMocks();
   const first = allowed.findIndex((provider) => !failing.includes(provider));
-  const wanted = first < 0 ? allowed : allowed.slice(0, first + 1);
-  const names = wanted.map((provider) => `${provider}:${id}`);
+  const expectedProviders = first < 0 ? allowed : allowed.slice(0, first + 1);
+  const names = expectedProviders.map((provider) => `${provider}:${id}`);
   expect([path, ...new Set(called)]).toEqual([path, ...(isServed ? names : [])]);
   expect(response.status === 403).toBe(isServed && allowed.length === 0);
   expect(response.status === 200).toBe(isServed && first >= 0);
@@ -225,36 +225,39 @@ describe("a policy of operator, organization, member, key or session", () => {
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
     ["text", fc.tuple(calls), effortFor(10, 1000)],
     ["media", fc.constant(everyCall), effortFor(5, 300)],
-  ])("allows %s calls only to providers that every policy allows", async (_, made, numRuns) => {
-    const account = await openAccount();
-    const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
-    await fc.assert(
-      fc.asyncProperty(layers, failures, made, async (given, failing, requests) => {
-        const owner = await ownerKey(account);
-        const token = await setAll({ ...account, ...owner }, given);
-        for (const one of requests) {
-          sizes.add(await expectAllowedCalls(one, { layers: given, failing, token }));
-        }
-      }),
-      { numRuns, examples },
-    );
-    expect(sizes.size).toBeGreaterThan(2);
-  });
+  ])(
+    "allows %s calls only to providers that every policy allows",
+    async (_, requestLists, numRuns) => {
+      const account = await openAccount();
+      const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
+      await fc.assert(
+        fc.asyncProperty(anyLayers, failures, requestLists, async (layers, failing, requests) => {
+          const owner = await ownerKey(account);
+          const token = await setPolicies({ ...account, ...owner }, layers);
+          for (const one of requests) {
+            sizes.add(await expectAllowedCalls(one, { layers, failing, token }));
+          }
+        }),
+        { numRuns, examples },
+      );
+      expect(sizes.size).toBeGreaterThan(2);
+    },
+  );
 
   it("causes an error that names the rejecting policy", async () => {
     const account = await openAccount();
     const settings = `/v1/orgs/${account.orgId}/settings`;
     const body = { policy: { allowed_providers: ["nobody"] } };
-    await done(send(settings, { key: account.key, method: "PATCH", body }));
-    const asked = { model: "sandbox/echo", messages: said };
-    const refused = await send("/v1/chat/completions", { key: account.key, body: asked });
+    await expectSuccess(send(settings, { key: account.key, method: "PATCH", body }));
+    const request = { model: "sandbox/echo", messages };
+    const refused = await send("/v1/chat/completions", { key: account.key, body: request });
     expect(await errorOf(refused, 403)).toMatchObject({
       code: "route_not_allowed",
       param: "model",
       scope: "organization",
       policy_field: "allowed_providers",
     });
-    const counted = await send("/v1/messages/count_tokens", { key: account.key, body: asked });
+    const counted = await send("/v1/messages/count_tokens", { key: account.key, body: request });
     expect(counted.status).toBe(403);
     const shown = await send(settings, { key: account.key });
     expect(await shown.json()).toMatchObject({
@@ -266,9 +269,9 @@ describe("a policy of operator, organization, member, key or session", () => {
   it("applies to count_tokens, which rejects models that the key doesn't allow", async () => {
     const account = await openAccount();
     const limited = { key: account.key, method: "PATCH", body: { allowed_models: ["smart"] } };
-    await done(send(`/v1/keys/${account.keyId}`, limited));
+    await expectSuccess(send(`/v1/keys/${account.keyId}`, limited));
     const count = async (model: string) => {
-      const body = { model, messages: said };
+      const body = { model, messages };
       return (await send("/v1/messages/count_tokens", { key: account.key, body })).status;
     };
     expect([await count("smart"), await count("sandbox/echo")]).toEqual([200, 403]);
@@ -277,7 +280,7 @@ describe("a policy of operator, organization, member, key or session", () => {
 
 async function ownerKey({ orgId, memberId }: Account): Promise<{ keyId: string; key: string }> {
   const body = { name: "of a test", rpm_limit: 1000 };
-  const made = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);
-  const { id, key } = await made.json<{ id: string; key: string }>();
+  const response = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);
+  const { id, key } = await response.json<{ id: string; key: string }>();
   return { keyId: id, key };
 }

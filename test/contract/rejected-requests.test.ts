@@ -32,7 +32,7 @@ async function found(id: string, key: string): Promise<Found> {
 }
 
 /** Returns the stored record of one request to a provider with this response. */
-async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
+async function storedRecord(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);
   const { ask } = separateIsolate(undefined, UPSTREAM_VARS);
@@ -137,7 +137,9 @@ describe("the list of provider calls in a failed request's record", () => {
     [500, "upstream_error", "500", 500],
     [401, "upstream_error", "unavailable", null],
   ] as const)("contains the provider's status: %i", async (status, code, why, shown) => {
-    const one = await asked(() => upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }));
+    const one = await storedRecord(() =>
+      upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }),
+    );
     expect(one).toMatchObject({ status: "voided", cost_micro: 0, model: "mock/chat" });
     expect(one).toMatchObject({ error: { code } });
     const { attempts } = one as { attempts: readonly Record<string, unknown>[] };
@@ -148,7 +150,9 @@ describe("the list of provider calls in a failed request's record", () => {
   });
 
   it("contains the gateway's message, not the provider's message, for a 400", async () => {
-    const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
+    const one = await storedRecord(() =>
+      upstreamError(400, { message: "you said the-prompt-canary" }),
+    );
     expect(one).toMatchObject({
       status: "voided",
       error: { status: 400, message: "The model's provider rejected this request." },
@@ -182,7 +186,7 @@ describe("the list of provider calls in a failed request's record", () => {
   it("contains a failed stream with the response status 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];
-    const one = await asked(() => brokenStream(events), { stream: true });
+    const one = await storedRecord(() => brokenStream(events), { stream: true });
     expect(one).toMatchObject({ streamed: true, error: { code: "upstream_error", status: 200 } });
     expect(one).toMatchObject({ attempts: [{ route: "mock:up-chat", status: 502 }] });
   });
@@ -192,7 +196,7 @@ describe("the list of provider calls of a failed but charged request", () => {
   it("contains the charged call once, with the status failed", async () => {
     const message = { role: "assistant", content: "hi" };
     const choices = [{ index: 0, message, finish_reason: "error" }];
-    const one = await asked(() => Response.json({ choices, usage: USAGE }));
+    const one = await storedRecord(() => Response.json({ choices, usage: USAGE }));
     expect(one).toMatchObject({ status: "settled", error: { status: 502 } });
     const { attempts, cost_micro: cost } = one as { attempts: object[]; cost_micro: number };
     expect(cost).toBeGreaterThan(0);
@@ -303,21 +307,21 @@ describe("the count or list of failed requests", () => {
   it("includes each key's newest 100 failed requests, however many requests other keys have", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
-    const made = Array.from({ length: 150 }, (_, n) => ({
+    const failures = Array.from({ length: 150 }, (_, n) => ({
       id: mintId("req_", Date.now() - 200_000 + n * 1000),
       at: Date.now(),
       keyId,
       error,
       ...STORED,
     }));
-    const tell = (requests: readonly object[]) =>
+    const sendFailures = (requests: readonly object[]) =>
       sendAsPeer("failures", { org_id: orgId, batch: { requests, counts: [] } });
     for (const from of [0, 50]) {
-      expect((await tell(made.slice(from, from + 100))).body).toEqual({ ok: true });
+      expect((await sendFailures(failures.slice(from, from + 100))).body).toEqual({ ok: true });
     }
-    expect((await tell(made)).status).toBe(400);
-    expect((await send(`/v1/generations/${made[49]?.id ?? ""}`, { key })).status).toBe(404);
-    expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
+    expect((await sendFailures(failures)).status).toBe(400);
+    expect((await send(`/v1/generations/${failures[49]?.id ?? ""}`, { key })).status).toBe(404);
+    expect((await send(`/v1/generations/${failures[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
   it("can be grouped by model, provider and end user, and includes the start time of complete data", async () => {

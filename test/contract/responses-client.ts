@@ -90,20 +90,20 @@ export function postResponse(
 }
 
 /** Returns the response of a 200, checked against the SDK's types. */
-export async function responseOf(answer: Response): Promise<AnyResponse> {
-  const said = await answer.text();
-  expect([answer.status, said]).toEqual([200, expect.any(String)]);
-  expect(said).not.toContain(CANARY_TEXT);
-  return responseSchema.parse(JSON.parse(said));
+export async function responseOf(response: Response): Promise<AnyResponse> {
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  expect(text).not.toContain(CANARY_TEXT);
+  return responseSchema.parse(JSON.parse(text));
 }
 
 /** Returns the response of a stream, joined as the strictest client does. */
-export async function streamedResponseOf(answer: Response): Promise<Folded> {
-  expect(answer.status).toBe(200);
-  const said = await answer.text();
-  expect(said).not.toContain("obfuscation");
-  expect(said).not.toContain("68ab4d9"); // the chunks have the response's IDs
-  return followResponse(eventsOf(said));
+export async function streamedResponseOf(response: Response): Promise<Folded> {
+  expect(response.status).toBe(200);
+  const text = await response.text();
+  expect(text).not.toContain("obfuscation");
+  expect(text).not.toContain("68ab4d9"); // the chunks have the response's IDs
+  return followResponse(eventsOf(text));
 }
 
 /** 8 input tokens at 1, 4 cached at a half, and 3 output tokens at 2 micro-credits */

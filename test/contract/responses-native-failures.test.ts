@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 
 /** Returns the items that a client sends back after OpenAI's response. */
-async function told(): Promise<object[]> {
+async function fetchOutput(): Promise<object[]> {
   const { bindings } = mockOpenAi(() => replied(SAID.json));
   const { output } = await responseOf(await postResponse(key, SHOWN, { bindings }));
   vi.restoreAllMocks();
@@ -47,7 +47,7 @@ describe("a later request with OpenAI's encrypted reasoning", () => {
   };
 
   it("sends the reasoning to OpenAI in decoded form, and to no other provider", async () => {
-    const input = await told();
+    const input = await fetchOutput();
     expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in the gateway's own envelope
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
@@ -59,7 +59,7 @@ describe("a later request with OpenAI's encrypted reasoning", () => {
   });
 
   it("omits the reasoning if the items that followed it are missing", async () => {
-    const [thought] = await told();
+    const [thought] = await fetchOutput();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
     await responseOf(await postResponse(key, { input: [user, thought, user] }, { bindings }));
@@ -67,7 +67,7 @@ describe("a later request with OpenAI's encrypted reasoning", () => {
   });
 
   it("retries once without the reasoning if OpenAI rejects the reasoning", async () => {
-    const input = await told();
+    const input = await fetchOutput();
     const refusal = {
       code: "invalid_encrypted_content",
       message: "Not yours.",
@@ -76,9 +76,9 @@ describe("a later request with OpenAI's encrypted reasoning", () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       JSON.stringify(body).includes(ENCRYPTED) ? upstreamError(400, refusal) : replied(SAID.json),
     );
-    const answer = await postResponse(key, { input }, { bindings });
-    expect(answer.headers.get("x-attempts")).toBe("1");
-    await responseOf(answer);
+    const response = await postResponse(key, { input }, { bindings });
+    expect(response.headers.get("x-attempts")).toBe("1");
+    await responseOf(response);
     const [first, second] = calls.map(({ body }) => body["input"] as object[]);
     expect(second).toEqual(first?.slice(1));
     expect(calls).toHaveLength(2);
@@ -92,14 +92,14 @@ describe("POST /v1/responses when OpenAI fails", () => {
         url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
       );
       const tools = [{ type: "web_search" }];
-      const answer = await postResponse(
+      const response = await postResponse(
         key,
         { model: "mock/both", tools, presence_penalty: 1 },
         { bindings },
       );
-      expect(answer.headers.get("x-route")).toBe("other:up-chat");
-      expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
-      expect((await responseOf(answer)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
+      expect(response.headers.get("x-route")).toBe("other:up-chat");
+      expect(response.headers.get("x-dropped")).toBe("tools.web_search");
+      expect((await responseOf(response)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
       expect(calls.length).toBeGreaterThan(1);
       vi.restoreAllMocks();
     }
@@ -147,11 +147,13 @@ describe("POST /v1/responses when OpenAI fails", () => {
       [codex, 200],
     ] as const) {
       const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.json));
-      const answer = await postResponse(key, {}, { bindings, headers });
-      expect(answer.status).toBe(status);
-      const says = ["x-should-retry", "x-cost-micro"].map((name) => answer.headers.get(name));
-      expect(says).toEqual(["false", expect.stringMatching(/^[1-9]\d*$/)]);
-      expect(await answer.text()).toContain('"code":"invalid_prompt"');
+      const response = await postResponse(key, {}, { bindings, headers });
+      expect(response.status).toBe(status);
+      const headerValues = ["x-should-retry", "x-cost-micro"].map((name) =>
+        response.headers.get(name),
+      );
+      expect(headerValues).toEqual(["false", expect.stringMatching(/^[1-9]\d*$/)]);
+      expect(await response.text()).toContain('"code":"invalid_prompt"');
       vi.restoreAllMocks();
     }
   });
@@ -160,21 +162,21 @@ describe("POST /v1/responses when OpenAI fails", () => {
 
   it("accepts long events that only repeat known content such as instructions", async () => {
     const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
-    const said = textItem(["Hel", "lo"]);
-    const [added, part, ...rest] = itemEvents(said, 0);
-    const [created, ...under] = startEvents() as { response: object }[];
-    const longer = { ...created, response: { ...created?.response, instructions: LONG } };
+    const item = textItem(["Hel", "lo"]);
+    const [added, part, ...rest] = itemEvents(item, 0);
+    const [created, ...laterStartEvents] = startEvents() as { response: object }[];
+    const longCreated = { ...created, response: { ...created?.response, instructions: LONG } };
     const whole = responseObject([
-      { ...said.whole, content: [{ type: "output_text", text: "Hello", logprobs }] },
+      { ...item.whole, content: [{ type: "output_text", text: "Hello", logprobs }] },
     ]);
     const end = { type: "response.completed", response: { ...whole, instructions: LONG } };
-    const events = [longer, ...under, added, part, ...rest, end].filter(
+    const events = [longCreated, ...laterStartEvents, added, part, ...rest, end].filter(
       (event) => event !== undefined,
     );
     const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
-    const answer = await postResponse(key, { stream: true }, { bindings });
-    const { response: ended } = await streamedResponseOf(answer);
+    const response = await postResponse(key, { stream: true }, { bindings });
+    const { response: ended } = await streamedResponseOf(response);
     expect(ended).toMatchObject({
       status: "completed",
       output: [{ content: [{ text: "Hello" }] }],
@@ -187,8 +189,8 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
     const { bindings } = mockOpenAi(() => replied(streamReply([...first, long])));
     const before = await balanceOf(key);
-    const answer = await postResponse(key, { stream: true }, { bindings });
-    const { response: ended } = await streamedResponseOf(answer);
+    const response = await postResponse(key, { stream: true }, { bindings });
+    const { response: ended } = await streamedResponseOf(response);
     expect(ended).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
     const usage = ended.usage as unknown as { cost_micro: number };
     expect(usage.cost_micro).toBeGreaterThan(0);
@@ -198,21 +200,21 @@ describe("POST /v1/responses when OpenAI fails", () => {
   it("rejects a request for too many log probabilities without calling OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
-    const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
-    const refused = await errorOf(await postResponse(key, wish, { bindings }), 400);
+    const fields = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
+    const refused = await errorOf(await postResponse(key, fields, { bindings }), 400);
     expect(refused.param).toBe("include");
     expect(refused.message).toMatch(/is too large. Request at most \d+ tokens/);
     expect(calls).toEqual([]);
   });
 
   it("charges a truncated response, and returns the status 'incomplete' with a partial tool call", async () => {
-    const half = callItem("call_1", "f", ['{"a":']);
-    const cut = { ...half.whole, status: "incomplete" };
+    const partialCall = callItem("call_1", "f", ['{"a":']);
+    const truncatedItem = { ...partialCall.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const events = [
       ...startEvents(),
-      ...itemEvents(half, 0).slice(0, 2),
-      { type: "response.incomplete", response: responseObject([cut], end) },
+      ...itemEvents(partialCall, 0).slice(0, 2),
+      { type: "response.incomplete", response: responseObject([truncatedItem], end) },
     ];
     const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
@@ -232,11 +234,11 @@ describe("POST /v1/responses when OpenAI fails", () => {
   it("returns the error insufficient_quota if the balance limited the output", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
-    const said = scenario([textItem(["Hel"], "incomplete")], end);
-    const { bindings } = mockOpenAi(() => replied(said.stream));
-    const answer = await postResponse(poor, { stream: true }, { bindings });
-    const { response: whole } = await streamedResponseOf(answer);
-    expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
+    const reply = scenario([textItem(["Hel"], "incomplete")], end);
+    const { bindings } = mockOpenAi(() => replied(reply.stream));
+    const response = await postResponse(poor, { stream: true }, { bindings });
+    const { response: whole } = await streamedResponseOf(response);
+    expect(response.headers.has("x-granted-max-tokens")).toBe(true);
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
   });
 
@@ -280,9 +282,9 @@ describe("POST /v1/responses when OpenAI fails", () => {
       param: `input[1].content[${at}].image_url`,
     });
     const parts = urls.map((url) => ({ type: "image_url", image_url: { url } }));
-    const asked = [{ role: "user", content: [{ type: "text", text: "See:" }, ...parts] }];
-    const answer = await chat(key, { model: "mock/claude", messages: asked }, { bindings });
-    expect(await errorOf(answer, 400)).toMatchObject({
+    const messages = [{ role: "user", content: [{ type: "text", text: "See:" }, ...parts] }];
+    const response = await chat(key, { model: "mock/claude", messages }, { bindings });
+    expect(await errorOf(response, 400)).toMatchObject({
       code: "invalid_value",
       param: `messages[0].content[${at}].image_url`,
     });
@@ -292,11 +294,11 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
     );
-    const asked = { truncation: "auto" };
-    await errorOf(await postResponse(key, { model: "mock/both", ...asked }, { bindings }), 503);
+    const fields = { truncation: "auto" };
+    await errorOf(await postResponse(key, { model: "mock/both", ...fields }, { bindings }), 503);
     expect(calls.every(({ url }) => url.startsWith(HOST))).toBe(true);
     const refused = await errorOf(
-      await postResponse(key, { model: "mock/other", ...asked }, { bindings }),
+      await postResponse(key, { model: "mock/other", ...fields }, { bindings }),
       400,
     );
     expect(refused.param).toBe("truncation");
@@ -304,9 +306,9 @@ describe("POST /v1/responses when OpenAI fails", () => {
 
   it("rejects a request without calling OpenAI if fields that the response repeats exceed the size limit", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
-    const ones: unknown = Array.from({ length: 60_000 }, () => 1);
-    const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);
-    const tool = { type: "function", name: "f", strict: false, parameters: { enum: deep } };
+    const numbers: unknown = Array.from({ length: 60_000 }, () => 1);
+    const nestedEnum = Array.from({ length: 50 }).reduce((inner) => [inner], numbers);
+    const tool = { type: "function", name: "f", strict: false, parameters: { enum: nestedEnum } };
     const before = await balanceOf(key);
     const { param } = await errorOf(await postResponse(key, { tools: [tool] }, { bindings }), 400);
     expect([param, calls.length, await balanceOf(key)]).toEqual(["tools", 0, before]);

@@ -83,8 +83,8 @@ describe("POST /v1/responses at OpenAI", () => {
       prompt_cache_key: "slot",
     };
     const answer = await postResponse(key, fields, { bindings });
-    const said = await responseOf(answer);
-    expect(said).toMatchObject({
+    const response = await responseOf(answer);
+    expect(response).toMatchObject({
       metadata: { a: "b" },
       user: "ann",
       prompt_cache_key: "slot",
@@ -207,8 +207,8 @@ describe("POST /v1/responses at OpenAI", () => {
     const before = await balanceOf(key);
     const answer = await postResponse(key, SHOWN, { bindings });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
-    const said = await responseOf(answer);
-    expect(said).toMatchObject({
+    const response = await responseOf(answer);
+    expect(response).toMatchObject({
       id: `resp_${id}`,
       model: "mock/own",
       status: "completed",
@@ -269,17 +269,17 @@ describe("POST /v1/responses at OpenAI", () => {
         ],
       },
     ];
-    for (const [said, isStream] of [
+    for (const [reply, isStream] of [
       [flat, true],
       [flat, false],
       [inside, true],
       [inside, false],
     ] as const) {
-      const { bindings } = mockOpenAi(() => replied(isStream ? said.stream : said.json));
-      const answer = await postResponse(key, { tools, stream: isStream }, { bindings });
+      const { bindings } = mockOpenAi(() => replied(isStream ? reply.stream : reply.json));
+      const response = await postResponse(key, { tools, stream: isStream }, { bindings });
       const { output } = isStream
-        ? (await streamedResponseOf(answer)).response
-        : await responseOf(answer);
+        ? (await streamedResponseOf(response)).response
+        : await responseOf(response);
       expect(output).toMatchObject([
         { type: "function_call", name: "read", namespace: "files", arguments: '{"a":1}' },
         { type: "custom_tool_call", name: "patch", namespace: "files", input: '*** Begin "x"\n😀' },

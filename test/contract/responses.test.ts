@@ -22,22 +22,25 @@ beforeAll(async () => {
 type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
 
 /** Returns a response of `sandbox/echo`, unless the fields name another model. */
-function ask(fields: Record<string, unknown> = {}, options: Options = {}): Promise<Response> {
+function createResponse(
+  fields: Record<string, unknown> = {},
+  options: Options = {},
+): Promise<Response> {
   const { with: other = key, ...more } = options;
   const body = { model: "sandbox/echo", input: "Hello there", ...fields };
   return send("/v1/responses", { key: other, body, ...more });
 }
 
-async function answered(answer: Response): Promise<AnyResponse> {
-  const text = await answer.text();
-  expect([answer.status, text]).toEqual([200, expect.any(String)]);
+async function answered(response: Response): Promise<AnyResponse> {
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
   return responseSchema.parse(JSON.parse(text));
 }
 
-async function streamed(answer: Response): Promise<Folded> {
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-  return followResponse(eventsOf(await answer.text()));
+async function streamed(response: Response): Promise<Folded> {
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  return followResponse(eventsOf(await response.text()));
 }
 
 const textIn = ({ output }: AnyResponse): string =>
@@ -47,7 +50,7 @@ const textIn = ({ output }: AnyResponse): string =>
     .join("");
 
 /** Removes the parts that differ between two responses to one request. */
-const own = ({ output, ...rest }: AnyResponse) => ({
+const comparable = ({ output, ...rest }: AnyResponse) => ({
   ...rest,
   id: "",
   created_at: 0,
@@ -62,16 +65,16 @@ const chunk = (delta: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason }],
 });
 
-const piece = (index: number, args: string, more: object = {}) =>
+const toolCallChunk = (index: number, args: string, more: object = {}) =>
   chunk({ tool_calls: [{ index, ...more, function: { name: undefined, arguments: args } }] });
 
 describe("POST /v1/responses", () => {
   it("returns JSON with the gateway's ID, model name and cost", async () => {
     const before = await balanceOf(key);
-    const answer = await ask({ model: "smart", metadata: { a: "b" }, store: true });
-    const id = answer.headers.get("x-request-id")?.slice("req_".length);
-    const cost = Number(answer.headers.get("x-cost-micro"));
-    const body = await answered(answer);
+    const response = await createResponse({ model: "smart", metadata: { a: "b" }, store: true });
+    const id = response.headers.get("x-request-id")?.slice("req_".length);
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const body = await answered(response);
     expect(body).toMatchObject({
       id: `resp_${id}`,
       model: "sandbox/echo",
@@ -89,14 +92,14 @@ describe("POST /v1/responses", () => {
 
   it("streams the same content as the JSON response", async () => {
     const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
-    const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
-    const json = await answered(await ask(fields));
-    expect(own(whole)).toEqual(own(json));
+    const { response: whole } = await streamed(await createResponse({ ...fields, stream: true }));
+    const json = await answered(await createResponse(fields));
+    expect(comparable(whole)).toEqual(comparable(json));
   });
 
   it("counts usage for the end user in the body or the header, and rejects two different end users", async () => {
     const external = `u-${crypto.randomUUID()}`;
-    await answered(await ask({ user: external }));
+    await answered(await createResponse({ user: external }));
     const spent = await send(`/v1/users/${external}`, { key });
     expect(spent.status).toBe(200);
   });
@@ -104,7 +107,7 @@ describe("POST /v1/responses", () => {
   it("limits the output to max_output_tokens, and returns the status 'incomplete' at the limit", async () => {
     const long = "word ".repeat(100);
     const { response: whole, done } = await streamed(
-      await ask({ input: long, max_output_tokens: 16, stream: true }),
+      await createResponse({ input: long, max_output_tokens: 16, stream: true }),
     );
     expect(whole).toMatchObject({
       status: "incomplete",
@@ -116,10 +119,10 @@ describe("POST /v1/responses", () => {
 
   it("returns the status 'failed' with the error for insufficient credits if the balance limited the output", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
-    const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
-    if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
-    expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
-    expect(await answered(answer)).toMatchObject({
+    const response = await createResponse({ input: "word ".repeat(100) }, { with: poor });
+    if (response.status === 402) throw new Error("the balance pays for nothing: take another");
+    expect(response.headers.has("x-granted-max-tokens")).toBe(true);
+    expect(await answered(response)).toMatchObject({
       status: "failed",
       error: { code: "insufficient_quota" },
     });
@@ -127,9 +130,9 @@ describe("POST /v1/responses", () => {
 
   it("returns the status incomplete if only the key's token limit lowered the output cap", async () => {
     const { key: limited } = await createKey(key, { scope: "regional", tpm_limit: 900 });
-    const answer = await ask({ input: "word ".repeat(400) }, { with: limited });
-    expect(answer.headers.has("x-granted-max-tokens")).toBe(false);
-    expect(await answered(answer)).toMatchObject({
+    const response = await createResponse({ input: "word ".repeat(400) }, { with: limited });
+    expect(response.headers.has("x-granted-max-tokens")).toBe(false);
+    expect(await answered(response)).toMatchObject({
       status: "incomplete",
       error: null,
       incomplete_details: { reason: "max_output_tokens" },
@@ -148,16 +151,16 @@ describe("POST /v1/responses", () => {
       const body = method === "POST" ? { body: {} } : {};
       await errorOf(await send(`/v1/responses${path}`, { key, method, ...body }), 404);
     }
-    const refused = await errorOf(await ask({ previous_response_id: "resp_1" }), 400);
+    const refused = await errorOf(await createResponse({ previous_response_id: "resp_1" }), 400);
     expect(refused.param).toBe("previous_response_id");
     await errorOf(await send("/v1/responses", { key }), 405);
   });
 
   it("lists dropped fields in x-dropped", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
-    const answer = await ask({ tools });
-    expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
-    expect((await answered(answer)).tools).toEqual([
+    const response = await createResponse({ tools });
+    expect(response.headers.get("x-dropped")).toBe("tools.web_search");
+    expect((await answered(response)).tools).toEqual([
       tools[0],
       { ...tools[1], description: null, parameters: null, strict: null },
     ]);
@@ -166,15 +169,15 @@ describe("POST /v1/responses", () => {
 
 describe("POST /v1/responses with an error", () => {
   it("returns OpenAI's error format for 401, 402, 404 and 429", async () => {
-    await errorOf(await ask({}, { with: "svc_sk_eu_live_nobody" }), 401);
+    await errorOf(await createResponse({}, { with: "svc_sk_eu_live_nobody" }), 401);
     const { key: poor } = await openAccount({ credits: 0 });
-    const unpaid = await errorOf(await ask({}, { with: poor }), 402);
+    const unpaid = await errorOf(await createResponse({}, { with: poor }), 402);
     expect(unpaid.type).toBe("insufficient_balance");
     expect(unpaid.message).toMatch(/^Insufficient credits/); // agents stop only at this text
-    expect((await errorOf(await ask({ model: "no/such" }), 404)).param).toBe("model");
+    expect((await errorOf(await createResponse({ model: "no/such" }), 404)).param).toBe("model");
     const { key: slow } = await openAccount({ rpmLimit: 1 });
-    await answered(await ask({}, { with: slow }));
-    const limited = await errorOf(await ask({}, { with: slow }), 429);
+    await answered(await createResponse({}, { with: slow }));
+    const limited = await errorOf(await createResponse({}, { with: slow }), 429);
     expect(limited.retry_after).toBeGreaterThan(0);
   });
 
@@ -182,7 +185,10 @@ describe("POST /v1/responses with an error", () => {
     const { bindings } = mockUpstream(() => upstreamError(503, { message: "busy" }));
     const before = await balanceOf(key);
     for (const stream of [false, true]) {
-      const failed = await errorOf(await ask({ model: "mock/chat", stream }, { bindings }), 503);
+      const failed = await errorOf(
+        await createResponse({ model: "mock/chat", stream }, { bindings }),
+        503,
+      );
       expect(failed.code).toBe("upstream_overloaded");
     }
     expect(await balanceOf(key)).toBe(before);
@@ -191,14 +197,14 @@ describe("POST /v1/responses with an error", () => {
   it("returns a provider's 400 with the name of the client's field as param", async () => {
     const error = { message: "Bad schema.", param: "response_format", code: null };
     const { bindings } = mockUpstream(() => upstreamError(400, error));
-    const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);
+    const failed = await errorOf(await createResponse({ model: "mock/chat" }, { bindings }), 400);
     expect(failed.param).toBe("text.format");
   });
 
   it("returns 409 idempotency_replay for a repeated Idempotency-Key", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
-    const { id } = await answered(await ask({}, { headers }));
-    const replay = await errorOf(await ask({}, { headers }), 409);
+    const { id } = await answered(await createResponse({}, { headers }));
+    const replay = await errorOf(await createResponse({}, { headers }), 409);
     expect(replay).toMatchObject({ code: "idempotency_replay" });
     expect(replay.generation_id?.slice("req_".length)).toBe(id.slice("resp_".length));
   });
@@ -208,8 +214,12 @@ describe("a failed stream of POST /v1/responses", () => {
   it.each(["sandbox/cut", "sandbox/error-mid"])(
     "ends with error, response.failed and [DONE]: %s",
     async (model) => {
-      const answer = await ask({ model, stream: true, input: "one two three four five six seven" });
-      const { response: whole } = await streamed(answer);
+      const response = await createResponse({
+        model,
+        stream: true,
+        input: "one two three four five six seven",
+      });
+      const { response: whole } = await streamed(response);
       expect(whole).toMatchObject({ status: "failed", error: { code: "server_error" } });
       expect(textIn(whole)).toMatch(/^one/);
     },
@@ -254,7 +264,7 @@ describe("a tool of POST /v1/responses", () => {
     const model = "mock/chat";
     const start = [{ role: "user", content: "Go" }];
     const first = await answered(
-      await ask({ model, input: start, tools: FUNCTIONS }, { bindings }),
+      await createResponse({ model, input: start, tools: FUNCTIONS }, { bindings }),
     );
     expect(first.output).toMatchObject([
       { type: "function_call", call_id: "call_0", name: "weather", arguments: '{"city":"Bonn"}' },
@@ -266,8 +276,8 @@ describe("a tool of POST /v1/responses", () => {
       { type: "function_call_output", call_id: "call_0", output: "sunny" },
       { type: "custom_tool_call_output", call_id: "call_1", output: "patched" },
     ];
-    await errorOf(await ask({ model, input, tools: FUNCTIONS }, { bindings }), 503);
-    await answered(await ask({ model, input, tools: FUNCTIONS }, { bindings }));
+    await errorOf(await createResponse({ model, input, tools: FUNCTIONS }, { bindings }), 503);
+    await answered(await createResponse({ model, input, tools: FUNCTIONS }, { bindings }));
     const messages = [
       ...start,
       {
@@ -299,8 +309,8 @@ describe("a tool of POST /v1/responses", () => {
             { index: 0, id: "c0", type: "function", function: { name: "weather", arguments: "" } },
           ],
         }),
-        piece(0, '{"city":'),
-        piece(0, '"Bonn"}'),
+        toolCallChunk(0, '{"city":'),
+        toolCallChunk(0, '"Bonn"}'),
         chunk({
           tool_calls: [
             {
@@ -311,14 +321,17 @@ describe("a tool of POST /v1/responses", () => {
             },
           ],
         }),
-        piece(1, '{"input":"a\\n'),
-        piece(1, 'b"}'),
+        toolCallChunk(1, '{"input":"a\\n'),
+        toolCallChunk(1, 'b"}'),
         chunk({}, "tool_calls"),
         { choices: [], usage: USAGE },
       ]),
     );
-    const answer = await ask({ model: "mock/chat", stream: true, tools: FUNCTIONS }, { bindings });
-    const { response: whole } = await streamed(answer);
+    const response = await createResponse(
+      { model: "mock/chat", stream: true, tools: FUNCTIONS },
+      { bindings },
+    );
+    const { response: whole } = await streamed(response);
     expect(whole.status).toBe("completed");
     expect(whole.output).toMatchObject([
       { type: "message", content: [{ text: "Look" }] },

@@ -25,13 +25,13 @@ async function costOf(key: string): Promise<readonly number[]> {
 }
 
 it("the gateway rejects revoked keys and ended sessions from its cache, without another object call", async () => {
-  const made = await createKey(account.key);
-  const { token: orphan } = await createSession(made.key);
+  const parent = await createKey(account.key);
+  const { token: orphan } = await createSession(parent.key);
   const ended = await createSession(account.key);
-  for (const key of [made.key, orphan, ended.token]) expect((await chat(key)).status).toBe(200);
-  expect((await deleteKey(account.key, made.id)).status).toBe(200);
+  for (const key of [parent.key, orphan, ended.token]) expect((await chat(key)).status).toBe(200);
+  expect((await deleteKey(account.key, parent.id)).status).toBe(200);
   expect((await endSession(account.key, ended.id)).status).toBe(200);
-  for (const key of [made.key, orphan, ended.token]) expect(await costOf(key)).toEqual([0, 0]);
+  for (const key of [parent.key, orphan, ended.token]) expect(await costOf(key)).toEqual([0, 0]);
   expect((await chat(account.key)).status).toBe(200);
 });
 

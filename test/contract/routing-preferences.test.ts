@@ -31,7 +31,10 @@ const PROVIDERS = JSON.stringify([
 ]);
 
 /** Returns four providers, some of which fail. `calls` lists the called ones in order. */
-function world(failing: readonly Id[] = []): { readonly calls: Id[]; readonly bindings: Env } {
+function mockProviders(failing: readonly Id[] = []): {
+  readonly calls: Id[];
+  readonly bindings: Env;
+} {
   const calls: Id[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const { hostname } = new URL(new Request(input, init).url);
@@ -52,7 +55,7 @@ beforeAll(async () => {
 const SAY = { model: "many/chat", messages: HELLO, max_tokens: 20 };
 
 async function callsOf(fields: object, failing: readonly Id[] = []): Promise<readonly Id[]> {
-  const { calls, bindings } = world(failing);
+  const { calls, bindings } = mockProviders(failing);
   const response = await chat(key, { ...SAY, ...fields }, { bindings });
   expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   return calls;
@@ -77,7 +80,7 @@ describe("a provider preference of a request", () => {
     ["/v1/responses", { model: "many/chat", input: "Hi", max_output_tokens: 20 }],
     ["/v1/messages", { model: "many/chat", messages: HELLO, max_tokens: 20 }],
   ])("selects a provider at the endpoint %s", async (path, body) => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const sent = { ...body, provider: { only: ["gamma"] } };
     const response = await send(path, { key, body: sent, bindings });
     expect([response.status, response.headers.get("x-dropped"), calls]).toEqual([
@@ -90,15 +93,15 @@ describe("a provider preference of a request", () => {
   it("excludes providers from all attempts, or sets the order of the other providers", async () => {
     const some = fc.subarray([...IDS]);
     const mixed = fc.shuffledSubarray([...IDS]);
-    const asked = fc.record({
+    const preferences = fc.record({
       order: fc.option(mixed),
       only: fc.option(some),
       ignore: fc.option(some),
       allow_fallbacks: fc.option(fc.boolean()),
     });
     const accounts = new FreshAccounts();
-    const property = fc.asyncProperty(asked, some, async (provider, failing) => {
-      const { calls, bindings } = world(failing);
+    const property = fc.asyncProperty(preferences, some, async (provider, failing) => {
+      const { calls, bindings } = mockProviders(failing);
       const response = await chat((await accounts.next()).key, { ...SAY, provider }, { bindings });
       await response.text();
       const order = provider.order ?? [];
@@ -141,7 +144,7 @@ describe("a provider preference of a request", () => {
     [{ providerOptions: { gateway: { only: ["nobody"] } } }, "providerOptions.gateway.only[0]"],
     [{ providerOptions: { gateway: { zeroDataRetention: true } } }, "providerOptions.gateway"],
   ])("causes a 400 with the param for %j", async (fields, param) => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const response = await chat(key, { ...SAY, ...fields }, { bindings });
     expect((await errorOf(response, 400)).param).toBe(param);
     expect(calls).toEqual([]);
@@ -154,14 +157,14 @@ describe("a provider preference of a request", () => {
   });
 
   it("appears in x-dropped if the gateway doesn't support the preference", async () => {
-    const { bindings } = world();
+    const { bindings } = mockProviders();
     const provider = { preferred_max_latency: 2, sort: { by: "latency", partition: "model" } };
     const response = await chat(key, { ...SAY, provider }, { bindings });
     expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
   });
 
   it("skips routes that would drop a field if require_parameters is set", async () => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const named = JSON.parse(PROVIDERS) as { id: string; profile: string }[];
     const able = named.map((one) =>
       Object.assign(one, one.id !== "gamma" && { profile: "openai" }),
@@ -178,7 +181,7 @@ describe("a provider preference of a request", () => {
   });
 
   it("causes a 400 if require_parameters is set and every route would drop a field", async () => {
-    const { calls, bindings } = world();
+    const { calls, bindings } = mockProviders();
     const provider = { require_parameters: true };
     const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };
     const response = await chat(key, fields, { bindings });
@@ -190,17 +193,17 @@ describe("a provider preference of a request", () => {
 
 /** Returns the object calls, statements and wallet rows of a request. */
 async function workOf(fields: object) {
-  const { bindings } = world();
+  const { bindings } = mockProviders();
   const counted = countedBindings();
   const { PROVIDERS: providers, MODELS: models, MOCK_API_KEY } = bindings as Env & Vars;
   const vars = { PROVIDERS: providers, MODELS: models, MOCK_API_KEY };
   const both = { ...counted.bindings, ...vars };
-  const ask = () => chat(key, { ...SAY, ...fields }, { bindings: both });
-  await (await ask()).text(); // the isolate has cached the key and the prices
+  const sendRequest = () => chat(key, { ...SAY, ...fields }, { bindings: both });
+  await (await sendRequest()).text(); // the isolate has cached the key and the prices
   await settled();
   const before = await rowsOf();
   Object.assign(counted, { objects: 0, statements: 0 });
-  expect((await ask()).status).toBe(200);
+  expect((await sendRequest()).status).toBe(200);
   await settled();
   const rows = (await rowsOf()) - before;
   return { objects: counted.objects, statements: counted.statements, rows };

@@ -9,7 +9,10 @@ const PROMPT = "prompt-canary-7f3a91";
 const USER = "user-canary-5b20c4";
 const HOST = "models.upstream.test";
 const messages = [{ role: "user", content: PROMPT }];
-const opening = { id: "x", choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }] };
+const firstChunk = {
+  id: "x",
+  choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }],
+};
 
 /** All log lines, and all responses except status lines. */
 let log: string[] = [];
@@ -26,7 +29,7 @@ const seen = async (response: Response): Promise<string> =>
   `${JSON.stringify([...response.headers])}\n${await response.text()}`;
 
 /** Returns the response of a provider that quotes everything it received. */
-const telling = (call: UpstreamCall): string =>
+const leakyMessage = (call: UpstreamCall): string =>
   `Incorrect API key ${UPSTREAM_SECRET} (${call.headers["authorization"]}) at https://${HOST}/v1, ` +
   `org-abcdef123456, 10.1.2.3:8080; Error: stack\n    at handler (/srv/app.js:10:3)`;
 
@@ -34,33 +37,40 @@ const telling = (call: UpstreamCall): string =>
  * The same text about the client's request. A 400 that starts with text about our key would be our
  * own error.
  */
-const refusing = (call: UpstreamCall): string => `Your request is refused. ${telling(call)}`;
+const leakyRejection = (call: UpstreamCall): string =>
+  `Your request is refused. ${leakyMessage(call)}`;
 
 const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Response])[] = [
   ...[401, 402, 403, 404, 408, 418, 429, 500, 503, 529].map((status) => {
-    const answer = (call: UpstreamCall) => upstreamError(status, { message: telling(call) });
+    const answer = (call: UpstreamCall) => upstreamError(status, { message: leakyMessage(call) });
     return [`a ${status}`, [429, 503, 529].includes(status) ? 503 : 502, answer] as const;
   }),
-  ["a 400", 400, (call) => upstreamError(400, { message: refusing(call), param: UPSTREAM_SECRET })],
-  ["a 422 code", 422, (call) => upstreamError(422, { message: "no", code: telling(call) })],
+  [
+    "a 400",
+    400,
+    (call) => upstreamError(400, { message: leakyRejection(call), param: UPSTREAM_SECRET }),
+  ],
+  ["a 422 code", 422, (call) => upstreamError(422, { message: "no", code: leakyMessage(call) })],
   [
     "a rejection in a 200",
     400,
     (call) => {
       const type = "invalid_request_error";
-      return Response.json({ error: { message: refusing(call), param: UPSTREAM_SECRET, type } });
+      return Response.json({
+        error: { message: leakyRejection(call), param: UPSTREAM_SECRET, type },
+      });
     },
   ],
   [
     "a rejection as an event",
     400,
     (call) => {
-      const told = { error: { message: refusing(call), code: 400 } };
-      return call.body["stream"] === true ? upstreamStream([told]) : Response.json(told);
+      const errorBody = { error: { message: leakyRejection(call), code: 400 } };
+      return call.body["stream"] === true ? upstreamStream([errorBody]) : Response.json(errorBody);
     },
   ],
-  ["HTML", 502, (call) => new Response(`<h1>${telling(call)}</h1>`)],
-  ["an error in a 200", 502, (call) => Response.json({ error: { message: telling(call) } })],
+  ["HTML", 502, (call) => new Response(`<h1>${leakyMessage(call)}</h1>`)],
+  ["an error in a 200", 502, (call) => Response.json({ error: { message: leakyMessage(call) } })],
   [
     "a redirect",
     502,
@@ -71,7 +81,7 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
     "a thrown error",
     502,
     (call) => {
-      throw new TypeError(telling(call));
+      throw new TypeError(leakyMessage(call));
     },
   ],
 ];
@@ -99,11 +109,14 @@ describe("a provider's response", () => {
 
   it.each([
     ["first", []],
-    ["in mid-stream", [opening]],
+    ["in mid-stream", [firstChunk]],
   ])("reveals no secret to clients in an error event that is sent %s", async (_, before) => {
     const { key } = await openAccount();
     const { bindings } = mockUpstream((call) =>
-      upstreamStream([...before, { error: { message: telling(call), code: UPSTREAM_SECRET } }]),
+      upstreamStream([
+        ...before,
+        { error: { message: leakyMessage(call), code: UPSTREAM_SECRET } },
+      ]),
     );
     const fields = { model: "mock/chat", messages, stream: true };
     const text = (await seen(await chat(key, fields, { bindings }))) + log.join("\n");
@@ -197,8 +210,8 @@ describe("a secret of a customer or of the gateway", () => {
 it("the wallet and the log contain no Idempotency-Key, prompt, output or API key", async () => {
   const { key, orgId } = await openAccount();
   const headers = { "Idempotency-Key": "idempotency-canary-91c2" };
-  const asked = await chat(key, { messages }, { headers });
-  expect(await asked.text()).toContain(PROMPT);
+  const response = await chat(key, { messages }, { headers });
+  expect(await response.text()).toContain(PROMPT);
   const repeat = await seen(await chat(key, { messages }, { headers }));
   const wallet = env.WALLET.getByName(orgId);
   const tables = await rowsOf(
@@ -209,7 +222,7 @@ it("the wallet and the log contain no Idempotency-Key, prompt, output or API key
   expect(names).toContain("idempotency_keys");
   const rows = await Promise.all(names.map((name) => rowsOf(wallet, `SELECT * FROM "${name}"`)));
   const stored = JSON.stringify(rows);
-  expect(stored).toContain(asked.headers.get("x-request-id"));
+  expect(stored).toContain(response.headers.get("x-request-id"));
   const places = [stored, repeat, log.join("\n")];
   for (const place of places) {
     for (const secret of [PROMPT, key, "idempotency-canary"]) expect(place).not.toContain(secret);

@@ -64,8 +64,10 @@ function answerTo(call: UpstreamCall): Response {
 }
 
 const HI = { role: "user", content: "Hi" };
-const said = (...content: Json[]) => ({ messages: [HI, { role: "assistant", content }, HI] });
-const shown = (...content: Json[]) => ({ messages: [{ role: "user", content }] });
+const assistantTurn = (...content: Json[]) => ({
+  messages: [HI, { role: "assistant", content }, HI],
+});
+const userTurn = (...content: Json[]) => ({ messages: [{ role: "user", content }] });
 const result = (type: string, content: unknown) => ({ type, tool_use_id: "srvtoolu_1", content });
 const tool = (name: string, more: Json = {}) => ({
   name,
@@ -87,12 +89,12 @@ const CLAUDE: readonly Carrier[] = [
   ],
   [
     "a page in the history",
-    (url) => said(result("web_fetch_tool_result", { type: "web_fetch_result", url })),
+    (url) => assistantTurn(result("web_fetch_tool_result", { type: "web_fetch_result", url })),
   ],
   [
     "a program's output in the history",
     (stdout) =>
-      said(
+      assistantTurn(
         result("bash_code_execution_tool_result", {
           type: "bash_code_execution_result",
           stdout,
@@ -103,9 +105,14 @@ const CLAUDE: readonly Carrier[] = [
       ),
   ],
   [
-    "what a server's tool was given",
+    "the input of a server tool",
     (text) =>
-      said({ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { text } }),
+      assistantTurn({
+        type: "server_tool_use",
+        id: "srvtoolu_1",
+        name: "web_search",
+        input: { text },
+      }),
   ],
   ["examples of a tool", (text) => ({ tools: [tool("a", { input_examples: [{ text }] })] })],
   [
@@ -113,12 +120,15 @@ const CLAUDE: readonly Carrier[] = [
     (text) => ({ messages: [{ ...HI, tools: [tool("a", { description: text })] }] }),
   ],
   [
-    "a turn of thoughts alone",
-    (thinking) => said({ type: "thinking", thinking, signature: "c2ln" }),
+    "a turn with only thinking",
+    (thinking) => assistantTurn({ type: "thinking", thinking, signature: "c2ln" }),
   ],
-  ["redacted thoughts alone", (data) => said({ type: "redacted_thinking", data })],
+  [
+    "a turn with only redacted thinking",
+    (data) => assistantTurn({ type: "redacted_thinking", data }),
+  ],
   ["an unknown field of a tool", (text) => ({ tools: [tool("a", { notes: text })] })],
-  ["an unknown field of a block", (text) => shown({ type: "text", text: "a", notes: text })],
+  ["an unknown field of a block", (text) => userTurn({ type: "text", text: "a", notes: text })],
   ["an unknown field of the output's settings", (text) => ({ output_config: { notes: text } })],
   [
     "edits of the context",
@@ -129,9 +139,9 @@ const CLAUDE: readonly Carrier[] = [
     }),
   ],
   [
-    "a lookalike of an image in what a tool was given",
+    "a lookalike of an image in a tool's input",
     (data) =>
-      said({
+      assistantTurn({
         type: "tool_use",
         id: "toolu_1",
         name: "f",
@@ -165,7 +175,7 @@ const CARRIERS = [...on("/v1/messages", CLAUDE), ...on("/v1/responses", OPENAI)]
 
 type StatusAndCharge = { readonly status: number; readonly charged: number };
 
-async function asked(
+async function statusAndCharge(
   key: string,
   env: Env,
   path: keyof typeof BODIES_BY_PATH,
@@ -188,16 +198,16 @@ describe("a balance of $0.04 at a provider that charges one token per four bytes
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const pdf = { type: "base64", media_type: "application/pdf", data: btoa(pdfOf(100)) };
-    const document = shown({ type: "document", source: pdf });
-    expect((await asked(key, env, "/v1/messages", document)).status).toBe(402);
+    const document = userTurn({ type: "document", source: pdf });
+    expect((await statusAndCharge(key, env, "/v1/messages", document)).status).toBe(402);
     const file_data = PDF_DATA_URL_PREFIX + pdf.data;
     const file = [{ role: "user", content: [{ type: "input_file", file_data }] }];
-    expect((await asked(key, env, "/v1/responses", { input: file })).status).toBe(402);
+    expect((await statusAndCharge(key, env, "/v1/responses", { input: file })).status).toBe(402);
     expect(calls).toEqual([]);
     let charged = 0;
     for (const characters of [400_000, 16_000]) {
       for (const { name, body, path } of CARRIERS) {
-        const one = await asked(key, env, path, body("word ".repeat(characters / 5)));
+        const one = await statusAndCharge(key, env, path, body("word ".repeat(characters / 5)));
         expect([200, 402], name).toContain(one.status);
         charged += one.charged;
       }
@@ -212,7 +222,7 @@ describe("a balance of $0.04 at a provider that charges one token per four bytes
   it.each(CARRIERS)("covers all provider calls of a request with $name", async ({ body, path }) => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
-    await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
+    await statusAndCharge(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
     expect(tokensIn(calls)).toBeLessThan(1000);
   });
 });
@@ -228,7 +238,7 @@ describe("a budget for thinking tokens", () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // at most 3,000 of 4,096 output tokens
-    expect((await asked(key, env, "/v1/messages", thinking(2000))).status).toBe(200);
+    expect((await statusAndCharge(key, env, "/v1/messages", thinking(2000))).status).toBe(200);
     expect(Number(calls[0]?.body["max_tokens"])).toBeGreaterThan(2000);
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(3000);
     const refused = await send("/v1/messages", { key, body: thinking(3500), bindings: env });

@@ -23,7 +23,7 @@ async function eventsOfType(key: string, type?: string): Promise<readonly EventB
   return (await response.json<{ events: readonly EventBody[] }>()).events;
 }
 
-async function rotated(
+async function rotateKey(
   { id }: Pick<CreatedKey, "id">,
   body: object,
   name: string = crypto.randomUUID(),
@@ -37,39 +37,39 @@ async function rotated(
 
 describe("a key rotation with end_sessions", () => {
   it("ends all earlier sessions of the key but no later ones, even if the rotation is repeated", async () => {
-    const made = await createKey(account.key);
-    const { token: used } = await createSession(made.key);
-    const { token: unused } = await createSession(made.key);
+    const parentKey = await createKey(account.key);
+    const { token: used } = await createSession(parentKey.key);
+    const { token: unused } = await createSession(parentKey.key);
     const { token: others } = await createSession(account.key);
     expect((await chat(used)).status).toBe(200);
-    const key = await rotated(made, { end_sessions: true }, "leak");
+    const key = await rotateKey(parentKey, { end_sessions: true }, "leak");
     for (const token of [used, unused]) {
       expect([(await chat(token)).status, await statusOf(token)]).toEqual([401, 401]);
     }
     const { token: later } = await createSession(key);
     expect((await chat(later)).status).toBe(200);
-    expect(await rotated(made, { end_sessions: true }, "leak")).toBe(key);
+    expect(await rotateKey(parentKey, { end_sessions: true }, "leak")).toBe(key);
     expect([(await chat(later)).status, (await chat(others)).status]).toEqual([200, 200]);
     await evictDurableObject(env.WALLET.getByName(account.orgId));
     expect([(await chat(later)).status, (await chat(unused)).status]).toEqual([200, 401]);
-    const [told] = await eventsOfType(account.key, "key.rotated");
-    expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
+    const [event] = await eventsOfType(account.key, "key.rotated");
+    expect(event).toMatchObject({ subject: parentKey.id, data: { sessions_ended: true } });
   });
 
   it("keeps the old secret active during the overlap, but ends the old secret's sessions", async () => {
-    const made = await createKey(account.key);
-    const { token } = await createSession(made.key);
-    await rotated(made, { overlap_seconds: 60, end_sessions: true });
-    expect([await statusOf(token), await statusOf(made.key)]).toEqual([401, 200]);
-    expect(await statusOf((await createSession(made.key)).token)).toBe(200);
+    const parentKey = await createKey(account.key);
+    const { token } = await createSession(parentKey.key);
+    await rotateKey(parentKey, { overlap_seconds: 60, end_sessions: true });
+    expect([await statusOf(token), await statusOf(parentKey.key)]).toEqual([401, 200]);
+    expect(await statusOf((await createSession(parentKey.key)).token)).toBe(200);
   });
 
   it("can be requested by an operator, and ends no session with end_sessions: false", async () => {
-    const made = await createKey(account.key);
-    const { token } = await createSession(made.key);
-    await rotated(made, { end_sessions: false });
+    const parentKey = await createKey(account.key);
+    const { token } = await createSession(parentKey.key);
+    await rotateKey(parentKey, { end_sessions: false });
     expect(await statusOf(token)).toBe(200);
-    const path = `/admin/v1/orgs/${account.orgId}/keys/${made.id}/rotate`;
+    const path = `/admin/v1/orgs/${account.orgId}/keys/${parentKey.id}/rotate`;
     const response = await send(path, {
       key: "a".repeat(32),
       headers: { "idempotency-key": "by-hand" },
@@ -156,8 +156,8 @@ describe("the event session.budget_reached", () => {
     }
     expect(status).toBe(402);
     for (let n = 0; n < 2; n++) expect((await chat(token)).status).toBe(402);
-    const told = await eventsOfType(account.key, "session.budget_reached");
-    expect(told).toMatchObject([{ subject: id, data: { budget_micro: 200, period: null } }]);
+    const events = await eventsOfType(account.key, "session.budget_reached");
+    expect(events).toMatchObject([{ subject: id, data: { budget_micro: 200, period: null } }]);
   });
 });
 

@@ -21,16 +21,16 @@ afterEach(() => shiftClock(null));
  */
 async function keyAndSession(): Promise<{
   readonly token: string;
-  readonly left: () => Promise<number>;
+  readonly readRemaining: () => Promise<number>;
 }> {
   const { key } = await createKey(account.key, { rpm_limit: 20 });
   const { token } = await createSession(key, { rpm_limit: 2 });
-  const left = async (): Promise<number> => {
+  const readRemaining = async (): Promise<number> => {
     const { headers } = await send("/v1/models", { key });
     return Number(headers.get("x-ratelimit-remaining-requests"));
   };
-  expect(await left()).toBe(18); // the creation of the session and this check count
-  return { token, left };
+  expect(await readRemaining()).toBe(18); // the creation of the session and this check count
+  return { token, readRemaining };
 }
 
 describe("a request rejected by the rate limit of a session", () => {
@@ -44,23 +44,26 @@ describe("a request rejected by the rate limit of a session", () => {
       (token) => chat(token, { model: "no/such" }),
     ],
     ["requests for the model list", (token) => send("/v1/models", { key: token })],
-  ])("doesn't count against the requests per minute of the session's key: %s", async (_, ask) => {
-    const { token, left } = await keyAndSession();
-    for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
-    for (let n = 0; n < 8; n++) {
-      const error = await errorOf(await ask(token), 429);
-      expect(error.message).toContain("for this session");
-    }
-    expect(await left()).toBe(15);
-    shiftClock(61_000);
-    expect((await ask(token)).status).not.toBe(429);
-  });
+  ])(
+    "doesn't count against the requests per minute of the session's key: %s",
+    async (_, sendRequest) => {
+      const { token, readRemaining } = await keyAndSession();
+      for (let n = 0; n < 2; n++) expect((await sendRequest(token)).status).not.toBe(429);
+      for (let n = 0; n < 8; n++) {
+        const error = await errorOf(await sendRequest(token), 429);
+        expect(error.message).toContain("for this session");
+      }
+      expect(await readRemaining()).toBe(15);
+      shiftClock(61_000);
+      expect((await sendRequest(token)).status).not.toBe(429);
+    },
+  );
 
   it("blocks neither other sessions nor the key", async () => {
-    const { token, left } = await keyAndSession();
+    const { token, readRemaining } = await keyAndSession();
     const answers = await Promise.all(Array.from({ length: 30 }, () => chat(token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
-    expect(await left()).toBe(15);
+    expect(await readRemaining()).toBe(15);
   });
 
   it("doesn't count against the rate limit in the key's Durable Object", async () => {

@@ -54,8 +54,8 @@ describe("the list of permissions in GET /console/api/session", () => {
 
   it("includes no management endpoint for a key with limits", async () => {
     const terms = { name: "limited", budget_dollars: 1, budget_period: "day" };
-    const made = await send("/v1/keys", { key: account.key, body: terms });
-    const cookie = await login((await made.json<{ key: string }>()).key);
+    const response = await send("/v1/keys", { key: account.key, body: terms });
+    const cookie = await login((await response.json<{ key: string }>()).key);
     const may = await mayOf(cookie);
     expect(may).toMatchObject({ "GET /v1/key": "all", "POST /v1/chat/completions": "all" });
     expect(may).not.toHaveProperty(["POST /v1/keys"]);

@@ -23,8 +23,8 @@ function wallet(): Stub {
   return env.WALLET.getByName(account.orgId);
 }
 
-type Ask = (key: string) => Promise<Response>;
-const echo: Ask = (key) => chat(key, WORST);
+type SendRequest = (key: string) => Promise<Response>;
+const echo: SendRequest = (key) => chat(key, WORST);
 type Minted = { readonly id: string; readonly token: string };
 
 async function mint(fields: object): Promise<Minted> {
@@ -37,11 +37,11 @@ async function mint(fields: object): Promise<Minted> {
  * Creates a session with a budget for this number of requests at maximum cost. Returns the cost of
  * one in micro-credits.
  */
-async function limited(
-  ask: Ask,
+async function mintLimitedSession(
+  sendRequest: SendRequest,
 ): Promise<Minted & { readonly each: number; readonly budget: number }> {
   const { token } = await mint({ budget_dollars: 0 });
-  const { required_micro: each = 0 } = (await errorOf(await ask(token), 402)) as {
+  const { required_micro: each = 0 } = (await errorOf(await sendRequest(token), 402)) as {
     required_micro?: number;
   };
   const budget = AFFORDABLE * each;
@@ -49,7 +49,7 @@ async function limited(
 }
 
 /** Returns the spend and the held amount of a session in the wallet's rows, in micro-credits. */
-async function standing(id: string): Promise<{ spent: number; held: number }> {
+async function amountsOf(id: string): Promise<{ spent: number; held: number }> {
   const [row] = await rowsOf(
     wallet(),
     `SELECT coalesce(sum(charged), 0) AS spent,
@@ -58,8 +58,8 @@ async function standing(id: string): Promise<{ spent: number; held: number }> {
   return row as { spent: number; held: number };
 }
 
-/** Returns the remaining budget that the session's token can read. */
-async function told(token: string): Promise<number> {
+/** Returns the spend that the API reports to the session, in micro-credits. */
+async function reportedSpend(token: string): Promise<number> {
   const own = await send("/v1/key", { key: token });
   return Math.round((await own.json<{ spent_dollars: number }>()).spent_dollars * 1e6);
 }
@@ -69,12 +69,12 @@ async function told(token: string): Promise<number> {
  */
 async function spendRest(
   { token, budget }: { readonly token: string; readonly budget: number },
-  ask: Ask,
+  sendRequest: SendRequest,
 ): Promise<number> {
   for (;;) {
-    const response = await ask(token);
+    const response = await sendRequest(token);
     if (response.status === 200) await response.text();
-    else return (await errorOf(response, 402)) && budget - (await told(token));
+    else return (await errorOf(response, 402)) && budget - (await reportedSpend(token));
   }
 }
 
@@ -83,44 +83,44 @@ it("a session keeps its open holds and exact remaining budget after an abort of 
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),
   );
-  const ask = (key: string) => chat(key, { ...WORST, model: "mock/chat" }, { bindings });
-  const session = await limited(ask);
+  const sendRequest = (key: string) => chat(key, { ...WORST, model: "mock/chat" }, { bindings });
+  const session = await mintLimitedSession(sendRequest);
   const { token, id, each } = session;
-  const running = Array.from({ length: AFFORDABLE }, () => ask(token));
+  const running = Array.from({ length: AFFORDABLE }, () => sendRequest(token));
   await vi.waitFor(() => expect(calls).toHaveLength(AFFORDABLE), 60_000);
   for (const isAborted of [false, true]) {
     if (isAborted) await abort(wallet());
-    expect(await errorOf(await ask(token), 402)).toMatchObject({ required_micro: each });
-    expect(await standing(id)).toEqual({ spent: 0, held: AFFORDABLE * each });
+    expect(await errorOf(await sendRequest(token), 402)).toMatchObject({ required_micro: each });
+    expect(await amountsOf(id)).toEqual({ spent: 0, held: AFFORDABLE * each });
   }
   gate.resolve(null);
   expect(await Promise.all(running.map(async (one) => statusOf(await one)))).toEqual(
     Array.from({ length: AFFORDABLE }, () => 200),
   );
-  expect(await standing(id)).toEqual({ spent: AFFORDABLE * COST, held: 0 });
-  const left = await spendRest(session, ask);
-  expect([left >= 0, left < each]).toEqual([true, true]);
-  expect(await told(token)).toBe((await standing(id)).spent);
+  expect(await amountsOf(id)).toEqual({ spent: AFFORDABLE * COST, held: 0 });
+  const remaining = await spendRest(session, sendRequest);
+  expect([remaining >= 0, remaining < each]).toEqual([true, true]);
+  expect(await reportedSpend(token)).toBe((await amountsOf(id)).spent);
   expect(await differences(wallet())).toEqual([]);
 });
 
 it("a session can spend exactly its budget, even after aborts of the wallet", async () => {
-  const session = await limited(echo);
+  const session = await mintLimitedSession(echo);
   const { token, id, each, budget } = session;
-  const asked: Promise<number>[] = [];
+  const statuses: Promise<number>[] = [];
   for (let round = 0; round < 4; round++) {
     for (let i = 0; i < 15; i++) {
-      asked.push(chat(token, { ...WORST, stream: i % 2 === 0 }).then(statusOf));
+      statuses.push(chat(token, { ...WORST, stream: i % 2 === 0 }).then(statusOf));
     }
     await abort(wallet());
   }
-  const seen = new Set(await Promise.all(asked));
+  const seen = new Set(await Promise.all(statuses));
   expect([...seen].filter((status) => ![200, 402, 503].includes(status))).toEqual([]);
-  await vi.waitFor(async () => expect((await standing(id)).held).toBe(0), 60_000);
-  expect((await standing(id)).spent).toBeLessThanOrEqual(budget);
-  const left = await spendRest(session, echo);
-  expect([left >= 0, left < each]).toEqual([true, true]);
-  expect(await told(token)).toBe((await standing(id)).spent);
+  await vi.waitFor(async () => expect((await amountsOf(id)).held).toBe(0), 60_000);
+  expect((await amountsOf(id)).spent).toBeLessThanOrEqual(budget);
+  const remaining = await spendRest(session, echo);
+  expect([remaining >= 0, remaining < each]).toEqual([true, true]);
+  expect(await reportedSpend(token)).toBe((await amountsOf(id)).spent);
   expect(await differences(wallet())).toEqual([]);
 });
 

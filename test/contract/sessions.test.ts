@@ -86,11 +86,11 @@ describe("a session", () => {
   });
 
   it("gets 401 at every endpoint once the session expires or ends, or the key is revoked", async () => {
-    const made = await createKey(account.key);
+    const parentKey = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
-      createSession(made.key, { expires_in: 30 }),
-      createSession(made.key),
-      createSession(made.key),
+      createSession(parentKey.key, { expires_in: 30 }),
+      createSession(parentKey.key),
+      createSession(parentKey.key),
     ]);
     for (const { token } of [short, ended, orphan]) {
       expect((await chat(token)).status).toBe(200);
@@ -104,7 +104,7 @@ describe("a session", () => {
     expect((await chat(orphan.token)).status).toBe(200);
     shiftClock(30_500);
     expect((await errorOf(await chat(short.token), 401)).message).toContain("expired");
-    expect((await deleteKey(account.key, made.id)).status).toBe(200);
+    expect((await deleteKey(account.key, parentKey.id)).status).toBe(200);
     expect([(await chat(orphan.token)).status, await statusOf(orphan.token)]).toEqual([401, 401]);
     expect((await send("/v1/key", { key: orphan.token })).status).toBe(401);
     const log = await send("/v1/events?type=session.ended", { key: account.key });
@@ -125,8 +125,8 @@ describe("a session", () => {
     expect((await endSession(account.key, used.id)).status).toBe(200);
     expect((await chat(used.token)).status).toBe(401);
     const member = await addMember(account.orgId, "member");
-    const { id: seniors } = await createSession(account.key);
-    expect((await endSession(member.key, seniors)).status).toBe(404);
+    const { id: ownerSessionId } = await createSession(account.key);
+    expect((await endSession(member.key, ownerSessionId)).status).toBe(404);
     expect((await endSession(account.key, "ses_none")).status).toBe(404);
   });
 
@@ -195,13 +195,13 @@ const allowed = (response: Response): string | null =>
 describe("a session with allowed origins", () => {
   it("returns 403 for a missing or different Origin header, in an error that any page can read", async () => {
     const { token } = await createSession(account.key, { origins: [PAGE] });
-    const right = await chat(token, {}, from(PAGE));
-    expect([right.status, allowed(right)]).toEqual([200, PAGE]);
-    expect(right.headers.get("vary")).toContain("origin");
+    const allowedResponse = await chat(token, {}, from(PAGE));
+    expect([allowedResponse.status, allowed(allowedResponse)]).toEqual([200, PAGE]);
+    expect(allowedResponse.headers.get("vary")).toContain("origin");
     for (const origin of ["https://evil.example.com", "null", `${PAGE}.evil.com`]) {
-      const wrong = await chat(token, {}, from(origin));
-      expect(allowed(wrong)).toBe("*"); // its page can read the error
-      expect((await errorOf(wrong, 403)).code).toBe("origin_not_allowed");
+      const rejectedResponse = await chat(token, {}, from(origin));
+      expect(allowed(rejectedResponse)).toBe("*"); // its page can read the error
+      expect((await errorOf(rejectedResponse, 403)).code).toBe("origin_not_allowed");
     }
     expect((await errorOf(await chat(token), 403)).code).toBe("origin_not_allowed");
     const preflight = await send("/v1/chat/completions", {
@@ -213,9 +213,9 @@ describe("a session with allowed origins", () => {
 });
 
 it("the gateway rejects forged sessions, long-expired sessions and wrong origins without an object or database call", async () => {
-  const good = await createSession(account.key, { expires_in: 60 });
-  const bound = await createSession(account.key, { origins: [PAGE] });
-  const { token } = good;
+  const validSession = await createSession(account.key, { expires_in: 60 });
+  const originBoundSession = await createSession(account.key, { origins: [PAGE] });
+  const { token } = validSession;
   const at = Math.floor(token.length / 2);
   const changed = (i: number): string =>
     token.slice(0, i) + (token[i] === "A" ? "B" : "A") + token.slice(i + 1);
@@ -234,7 +234,7 @@ it("the gateway rejects forged sessions, long-expired sessions and wrong origins
   for (const one of forged) {
     expect([one, (await chat(one, {}, { bindings })).status]).toEqual([one, 401]);
   }
-  expect((await chat(bound.token, {}, { bindings })).status).toBe(403);
+  expect((await chat(originBoundSession.token, {}, { bindings })).status).toBe(403);
   shiftClock(121_000);
   const late = countedBindings(); // the isolate has the current clock
   expect((await chat(token, {}, { bindings: late.bindings })).status).toBe(401);
@@ -253,9 +253,9 @@ describe("60 concurrent requests of a session with a budget for 20 requests", ()
   it.each([
     ["JSON", { stream: false }],
     ["stream", { stream: true }],
-  ])("never exceed the session's or the key's budget: %s", async (_, how) => {
+  ])("never exceed the session's or the key's budget: %s", async (_, fields) => {
     const key = await createKey(account.key, { budget_dollars: 0.02 });
-    const worst = { max_tokens: 100, ...how };
+    const worst = { max_tokens: 100, ...fields };
     const probe = await createSession(key.key, { budget_dollars: 0 });
     const { required_micro: required } = (await errorOf(await chat(probe.token, worst), 402)) as {
       required_micro?: number;
@@ -295,15 +295,15 @@ it("a session's spend stays exact after an eviction of the wallet", async () => 
 it("a session keeps its remaining budget after a key rotation", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
   const { token } = await createSession(key.key);
-  const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));
+  const responses = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));
   const rotated = await send(`/v1/keys/${key.id}/rotate`, {
     key: key.key,
     body: { overlap_seconds: 0 },
     headers: { "idempotency-key": "r" },
   });
   expect(rotated.status).toBe(201);
-  asked.push(...Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 })));
-  const seen = await Promise.all(asked.map(async (answer) => (await answer).status));
+  responses.push(...Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 })));
+  const seen = await Promise.all(responses.map(async (answer) => (await answer).status));
   expect(new Set(seen)).toEqual(new Set([200, 402]));
   const { key: fresh } = await rotated.json<{ key: string }>();
   const own = await (

@@ -36,10 +36,10 @@ const file = (...parts: string[]): Response =>
 
 function streamOf(parts: readonly string[], then?: "breaks off"): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  const left = [...parts];
+  const remaining = [...parts];
   return new ReadableStream({
     pull(controller) {
-      const part = left.shift();
+      const part = remaining.shift();
       if (part !== undefined) controller.enqueue(encoder.encode(part));
       else if (then === undefined) controller.close();
       else controller.error(new Error(then));
@@ -205,12 +205,12 @@ describe("POST /v1/audio/speech at providers", () => {
 
   it("charges the whole text if the client disconnects before the first byte", async () => {
     const client = new AbortController();
-    const left = async () => {
+    const respondAfterDisconnect = async () => {
       client.abort();
       await scheduler.wait(100);
       return file("RIFF");
     };
-    const { bindings } = answering(left, { DRAIN_S: "0", DRAIN_THINKING_S: "0" });
+    const { bindings } = answering(respondAfterDisconnect, { DRAIN_S: "0", DRAIN_THINKING_S: "0" });
     const before = await balanceOf(key);
     await speak({ body: { model: VOXTRAL }, bindings, signal: client.signal });
     await expect.poll(async () => before - (await balanceOf(key))).toBe(VOXTRAL_COST);

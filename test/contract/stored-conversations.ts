@@ -27,12 +27,12 @@ type Turn = {
 const KINDS = ["text", "call", "thought", "thought and call"] as const;
 const WAYS = ["previous", "items", "mixed"] as const;
 export const step = fc.record({
-  act: fc.constantFrom("ask", "ask", "ask", "ask", "ask", "delete", "later"),
+  act: fc.constantFrom("create", "create", "create", "create", "create", "delete", "later"),
   /** The turn to continue, 0 for none, and the earlier turn whose ID is sent in a mixed request. */
   at: fc.nat({ max: 9 }),
   before: fc.nat({ max: 9 }),
   way: fc.constantFrom(...WAYS),
-  said: fc.constantFrom("text", "message", "parts", "two"),
+  inputForm: fc.constantFrom("text", "message", "parts", "two"),
   kind: fc.constantFrom(...KINDS),
   model: fc.constantFrom("mock/own", "mock/other"),
   stream: fc.boolean(),
@@ -59,9 +59,14 @@ function replyOf(
     ];
     return replied(scenario(items)[stream ? "stream" : "json"]);
   }
-  const made = { index: 0, id, type: "function", function: { name: "f", arguments: '{"a":1}' } };
+  const toolCall = {
+    index: 0,
+    id,
+    type: "function",
+    function: { name: "f", arguments: '{"a":1}' },
+  };
   const message = calls
-    ? { role: "assistant", content: null, tool_calls: [made] }
+    ? { role: "assistant", content: null, tool_calls: [toolCall] }
     : { content: id };
   const finish_reason = calls ? "tool_calls" : "stop";
   const choice = { index: 0, finish_reason };
@@ -79,10 +84,10 @@ export class StoredConversations {
   readonly #own: Account;
   readonly #startedMs = Date.now();
   #clockMs = 0;
-  #made = 0;
+  #callCount = 0;
   #next: Step["kind"] = "text";
   readonly #upstream = mockOpenAi(({ url, body }) =>
-    replyOf(this.#next, `call_${this.#made}`, { url, stream: body["stream"] === true }),
+    replyOf(this.#next, `call_${this.#callCount}`, { url, stream: body["stream"] === true }),
   );
 
   constructor(own: Account) {
@@ -94,7 +99,7 @@ export class StoredConversations {
       this.#clockMs += LATER_MS;
       setClock(this.#nowMs);
     } else if (one.act === "delete") await this.#delete(this.#turnAt(one.at));
-    else await this.#ask(one);
+    else await this.#createResponse(one);
   }
 
   get #nowMs(): number {
@@ -121,17 +126,17 @@ export class StoredConversations {
     turn.deleted = true;
   }
 
-  async #ask(one: Step): Promise<void> {
+  async #createResponse(one: Step): Promise<void> {
     const parent = this.#turnAt(one.at);
-    const added = addedBy(one, parent, ++this.#made);
+    const added = addedBy(one, parent, ++this.#callCount);
     this.#next = one.kind;
-    const asked = this.#asked(one, parent, added);
+    const request = this.#requestOf(one, parent, added);
     const fields = fieldsOf(one);
-    const body = { ...fields, ...asked.body };
+    const body = { ...fields, ...request.body };
     const { calls, bindings } = this.#upstream;
     const before = calls.length;
     const response = await createResponse(this.#own.key, body, bindings);
-    if (!asked.isKept) {
+    if (!request.isKept) {
       const error = await errorOf(response, 400);
       assert.include(error.message, "not found.");
       assert.equal(calls.length, before);
@@ -141,8 +146,8 @@ export class StoredConversations {
       ? (await streamedResponseOf(response)).response
       : await responseOf(response);
     const sent = calls.at(-1)?.body;
-    const isPlain = parent === null && typeof asked.body.input === "string";
-    const input = isPlain ? asked.body.input : [...historyOf(parent), ...added];
+    const isPlain = parent === null && typeof request.body.input === "string";
+    const input = isPlain ? request.body.input : [...historyOf(parent), ...added];
     const whole = { ...fields, store: false, input };
     const again = await createResponse(this.#own.key, whole, bindings);
     assert.equal(again.status, 200, await again.text());
@@ -150,14 +155,14 @@ export class StoredConversations {
     const shown = await read(id, this.#own.key, "?include[]=reasoning.encrypted_content");
     const { output } = await shown.json<{ output: Item[] }>();
     const endsAt = this.#nowMs + STORED_HOURS * HOUR_MS;
-    const { follows } = asked;
+    const { follows } = request;
     this.turns.push({ id, parent, added, output, follows, endsAt, deleted: false });
   }
 
   /**
    * Returns the request, its expected stored items, and whether all items it refers to are stored.
    */
-  #asked(one: Step, parent: Turn | null, added: readonly Item[]) {
+  #requestOf(one: Step, parent: Turn | null, added: readonly Item[]) {
     const follows = followedBy(one, parent);
     const named = pathTo(parent).filter((turn) => !pathTo(follows).includes(turn));
     const references = named.flatMap((turn) => [
@@ -168,7 +173,7 @@ export class StoredConversations {
         : turn.added),
       ...turn.output.map(({ id }) => reference(id)),
     ]);
-    const isText = one.said === "text" && references.length === 0 && added.length === 1;
+    const isText = one.inputForm === "text" && references.length === 0 && added.length === 1;
     const input = isText ? (added[0]?.["content"] ?? "") : [...references, ...added];
     return {
       follows,
@@ -201,13 +206,13 @@ function fieldsOf({ model, stream, include }: Step): object {
 }
 
 /** Returns the outputs of the last calls, then the user's message. */
-function addedBy({ said }: Step, parent: Turn | null, number: number): readonly Item[] {
+function addedBy({ inputForm }: Step, parent: Turn | null, number: number): readonly Item[] {
   const outputs = (parent?.output ?? [])
     .filter(({ type }) => type === "function_call")
     .map(({ call_id }) => ({ type: "function_call_output", call_id, output: `${number}` }));
   const words = `Words ${number}`;
   const parts = [{ type: "input_text", text: words }];
-  const messages: Readonly<Record<Step["said"], readonly Item[]>> = {
+  const messages: Readonly<Record<Step["inputForm"], readonly Item[]>> = {
     text: [{ type: "message", role: "user", content: words }],
     message: [{ role: "user", content: words }],
     parts: [{ role: "user", content: parts }],
@@ -216,5 +221,5 @@ function addedBy({ said }: Step, parent: Turn | null, number: number): readonly 
       { type: "message", role: "user", content: parts },
     ],
   };
-  return [...outputs, ...messages[said]];
+  return [...outputs, ...messages[inputForm]];
 }

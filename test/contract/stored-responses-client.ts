@@ -73,11 +73,11 @@ export function slowBindings(): { readonly bindings: Env; readonly kept: () => n
   let kept = 0;
   const KEPT_RESPONSES = {
     getByName: (name: string) => ({
-      recall: (...asked: Parameters<KeptResponses["recall"]>) =>
-        env.KEPT_RESPONSES.getByName(name).recall(...asked),
-      keep: async (...asked: Parameters<KeptResponses["keep"]>) => {
+      recall: (...args: Parameters<KeptResponses["recall"]>) =>
+        env.KEPT_RESPONSES.getByName(name).recall(...args),
+      keep: async (...args: Parameters<KeptResponses["keep"]>) => {
         await scheduler.wait(100);
-        const done = await env.KEPT_RESPONSES.getByName(name).keep(...asked);
+        const done = await env.KEPT_RESPONSES.getByName(name).keep(...args);
         kept++;
         return done;
       },

@@ -51,9 +51,9 @@ describe("the Durable Object for stored responses", () => {
   it("doesn't delay a continuation of an old response", async () => {
     const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
-    const asked = { previous: id, outputs: [], inputs: [] };
+    const request = { previous: id, outputs: [], inputs: [] };
     const waits = vi.spyOn(globalThis, "setTimeout");
-    expect(await responsesObjectOf(own).recall(asked, ANYBODY)).toMatchObject({
+    expect(await responsesObjectOf(own).recall(request, ANYBODY)).toMatchObject({
       value: { links: null },
     });
     expect(waits.mock.calls.filter(([, ms]) => ms === 1200)).toEqual([]);
@@ -121,8 +121,8 @@ describe("the Durable Object for stored responses", () => {
       expect((await read(id, own.key)).status).toBe(200);
       ids.push(id);
     }
-    const left = (await storedRows(own))["answers"] as { id: string; bytes: number }[];
-    expect(left.map(({ id }) => id)).toEqual(ids.slice(2));
+    const remaining = (await storedRows(own))["answers"] as { id: string; bytes: number }[];
+    expect(remaining.map(({ id }) => id)).toEqual(ids.slice(2));
     setClock(Date.now() + HOUR_MS);
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
@@ -163,8 +163,8 @@ describe("the Durable Object for stored responses", () => {
     const failing = {
       getByName: (name: string) => ({
         recall: lost,
-        keep: (...asked: Parameters<KeptResponses["keep"]>) =>
-          attempts++ < 4 ? lost() : env.KEPT_RESPONSES.getByName(name).keep(...asked),
+        keep: (...args: Parameters<KeptResponses["keep"]>) =>
+          attempts++ < 4 ? lost() : env.KEPT_RESPONSES.getByName(name).keep(...args),
       }),
     };
     const bindings = bindingsWith({ KEPT_RESPONSES: failing });
@@ -187,8 +187,8 @@ it("the provider receives the same request for a stored conversation as for a co
     async (steps) => {
       vi.restoreAllMocks();
       setClock(null);
-      const world = new StoredConversations(await openStoringAccount(STORED_HOURS));
-      for (const one of steps) await world.run(one);
+      const conversations = new StoredConversations(await openStoringAccount(STORED_HOURS));
+      for (const one of steps) await conversations.run(one);
     },
   );
   const { counterexample, errorInstance } = await fc.check(property, {

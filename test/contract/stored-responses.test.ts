@@ -249,14 +249,14 @@ describe("access to stored responses", () => {
 describe("the setting keep_responses_hours", () => {
   it("can be changed by owners and admins; other roles can only read it or send it back unchanged", async () => {
     const own = await openStoringAccount(12);
-    const [senior, clerk] = await Promise.all([
+    const [adminMember, billingMember] = await Promise.all([
       addMember(own.orgId, "admin"),
       addMember(own.orgId, "billing"),
     ]);
-    expect((await setStorageHours(own, 13, senior.key)).status).toBe(200);
-    const error = await errorOf(await setStorageHours(own, 14, clerk.key), 403);
+    expect((await setStorageHours(own, 13, adminMember.key)).status).toBe(200);
+    const error = await errorOf(await setStorageHours(own, 14, billingMember.key), 403);
     expect(error).toMatchObject({ code: "role_required" });
-    const same = await setStorageHours(own, 13, clerk.key);
+    const same = await setStorageHours(own, 13, billingMember.key);
     expect(await same.json()).toMatchObject({ keep_responses_hours: 13 });
     const { events } = await (
       await send("/v1/events?type=settings.changed", { key: own.key })

@@ -45,8 +45,8 @@ it("the request log summarizes twenty 401 or 404 responses of a second in two li
       last_request_id: forged.headers.get("x-request-id"),
     },
   ]);
-  const apart = bindingsWith({ LOG_REQUESTS: "failures" });
-  const missing = await storm(() => send("/v1/models/nobody", { key, bindings: apart }));
+  const separateBindings = bindingsWith({ LOG_REQUESTS: "failures" });
+  const missing = await storm(() => send("/v1/models/nobody", { key, bindings: separateBindings }));
   expect(missing.status).toBe(404);
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
@@ -55,9 +55,9 @@ it("the request log summarizes twenty 429 responses in two lines with the last o
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
-  const ask = () => send("/v1/chat/completions", { key, body, bindings });
-  expect((await ask()).status).toBe(200);
-  const limited = await storm(ask);
+  const sendRequest = () => send("/v1/chat/completions", { key, body, bindings });
+  expect((await sendRequest()).status).toBe(200);
+  const limited = await storm(sendRequest);
   expect(limited.status).toBe(429);
   await expect
     .poll(() => ofRequests().reduce((sum, line) => sum + Number(line["rate_limited"] ?? 0), 0))
@@ -80,8 +80,12 @@ it("the request log summarizes the invalid signatures of a second in two lines w
 
 it("the request log has a line for each 400, and for each request if LOG_REQUESTS is all", async () => {
   const { key } = await openAccount();
-  const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
-  await storm(() => send("/v1/chat/completions", bad));
+  const badRequest = {
+    key,
+    body: { model: 7 },
+    bindings: bindingsWith({ LOG_REQUESTS: "failures" }),
+  };
+  await storm(() => send("/v1/chat/completions", badRequest));
   expect(ofRequests().map(({ status }) => status)).toEqual(Array(COUNT + 1).fill(400));
   const all = bindingsWith({ LOG_REQUESTS: "all" });
   await storm(() => send("/v1/models", { key: "x", bindings: all }));

@@ -119,9 +119,9 @@ describe("a tag of a request", () => {
     ["providerOptions.gateway.tags", "", { tags: "a=1" }],
   ] as const)(
     "causes a 400 with the param %s for invalid tags: %s %j",
-    async (param, header, given) => {
+    async (param, header, request) => {
       const account = await openAccount();
-      const { tags, ...body } = given as { tags?: unknown };
+      const { tags, ...body } = request as { tags?: unknown };
       const fields = tags === undefined ? body : { providerOptions: { gateway: { tags } } };
       const response = await chat(account.key, fields, { headers: { "x-tags": header } });
       expect((await errorOf(response, 400)).param).toBe(param);

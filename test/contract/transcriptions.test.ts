@@ -36,8 +36,8 @@ function sound(bytes: number): Uint8Array<ArrayBuffer> {
 
 async function transcribe({ fields = {}, bytes = BYTES, headers, ...more }: Sent = {}) {
   const file = new FormFile("a.mp3", "audio/mpeg", sound(bytes));
-  const given: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
-  const form = await formOf([...given, ["file", file]]);
+  const formFields: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
+  const form = await formOf([...formFields, ["file", file]]);
   return send("/v1/audio/transcriptions", {
     key,
     ...form,
@@ -229,11 +229,11 @@ describe("POST /v1/audio/transcriptions at providers", () => {
 
   it("keeps reading longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
     const client = new AbortController();
-    const left = () => {
+    const respondAfterDisconnect = () => {
       client.abort();
       return secondsLater();
     };
-    const { bindings } = answering(left, { DRAIN_S: "0" });
+    const { bindings } = answering(respondAfterDisconnect, { DRAIN_S: "0" });
     const fields = { model: "openai/gpt-transcribe" };
     const before = await balanceOf(key);
     await transcribe({ fields, bindings, signal: client.signal });

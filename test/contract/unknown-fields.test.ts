@@ -40,7 +40,7 @@ function client(method: string, path: string, body?: Body): Promise<Response> {
   return send(path, { method, key: account.key, body });
 }
 
-async function shown(response: Promise<Response>): Promise<Body> {
+async function successBody(response: Promise<Response>): Promise<Body> {
   const { status, body } = { status: (await response).status, body: await (await response).json() };
   expect(status).toBeLessThan(300);
   return body as Body;
@@ -55,44 +55,44 @@ function changes(): readonly Change[] {
       name: "POST /v1/keys",
       send: (body) => client("POST", "/v1/keys", body),
       body: { name: "another" },
-      read: async () => ((await shown(client("GET", "/v1/keys")))["keys"] as Body[])[0] ?? {},
+      read: async () => ((await successBody(client("GET", "/v1/keys")))["keys"] as Body[])[0] ?? {},
     },
     {
       name: "POST /v1/users",
       send: (body) => client("POST", "/v1/users", body),
       body: { external_id: "bob" },
-      read: () => shown(client("GET", "/v1/users/ann")),
+      read: () => successBody(client("GET", "/v1/users/ann")),
     },
     {
       name: "PATCH /v1/users/{external_id}",
       send: (body) => client("PATCH", "/v1/users/ann", body),
       body: { daily_quota_dollars: 3 },
-      read: () => shown(client("GET", "/v1/users/ann")),
+      read: () => successBody(client("GET", "/v1/users/ann")),
     },
     {
       name: "PATCH /v1/orgs/{id}",
       send: (body) => client("PATCH", `/v1/orgs/${account.orgId}`, body),
       body: { name: "Another" },
-      read: () => shown(client("GET", `/v1/orgs/${account.orgId}`)),
+      read: () => successBody(client("GET", `/v1/orgs/${account.orgId}`)),
     },
     {
       name: "PATCH /v1/orgs/{id}/settings",
       send: (body) => client("PATCH", settings, body),
       body: { low_balance_threshold_dollars: 3 },
-      read: () => shown(client("GET", settings)),
+      read: () => successBody(client("GET", settings)),
     },
     {
       name: "PATCH /admin/v1/orgs/{id}",
       send: (body) => admin("PATCH", `/orgs/${account.orgId}`, body),
       body: { rpm_limit: 5 },
-      read: () => shown(admin("GET", `/orgs/${account.orgId}`)),
+      read: () => successBody(admin("GET", `/orgs/${account.orgId}`)),
     },
     {
       name: "PATCH /admin/v1/orgs/{id}/members/{id}",
       send: (body) => admin("PATCH", member, body),
       body: { email: "other@example.com" },
       read: async () => {
-        const { members } = await shown(admin("GET", `/orgs/${account.orgId}/members`));
+        const { members } = await successBody(admin("GET", `/orgs/${account.orgId}/members`));
         return (members as Body[])[0] ?? {};
       },
     },
@@ -100,13 +100,13 @@ function changes(): readonly Change[] {
       name: "POST /admin/v1/orgs/{id}/members/{id}/keys",
       send: (body) => admin("POST", `${member}/keys`, body),
       body: { name: "another" },
-      read: () => shown(admin("GET", key)),
+      read: () => successBody(admin("GET", key)),
     },
     {
       name: "PATCH /admin/v1/orgs/{id}/keys/{id}",
       send: (body) => admin("PATCH", key, body),
       body: { rpm_limit: 7 },
-      read: () => shown(admin("GET", key)),
+      read: () => successBody(admin("GET", key)),
     },
   ];
 }
@@ -118,8 +118,8 @@ describe("an endpoint with a JSON body", () => {
       const own = await sent({ ...before, ...body });
       expect([name, own.status]).toEqual([name, expect.toSatisfy((one) => one < 300)]);
       const others = Object.entries(READ_ONLY).filter(([field]) => field in before);
-      const wish = { ...before, ...Object.fromEntries(others), ...body };
-      const response = await shown(sent(wish));
+      const request = { ...before, ...Object.fromEntries(others), ...body };
+      const response = await successBody(sent(request));
       const after = await read();
       for (const [field, other] of others) {
         expect([name, field, response[field]]).not.toEqual([name, field, other]);

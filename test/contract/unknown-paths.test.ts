@@ -35,10 +35,10 @@ describe("an unknown path", () => {
   it.each([
     ["/v1/responses/compact", "not supported"],
     ["/v1//responses/resp_1/cancel", "not supported"],
-  ])("returns a 404 with a hint: %s is %s", async (path, said) => {
+  ])("returns a 404 with a hint: %s is %s", async (path, hint) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);
-      expect(error.message).toContain(said);
+      expect(error.message).toContain(hint);
     }
   });
 

@@ -22,18 +22,21 @@ type Sent = {
  * Sends concurrent requests with bodies of this size, whose ends arrive only after each body was
  * read as far as possible or rejected. Returns the statuses.
  */
-async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<number[]> {
+async function sendConcurrently(
+  count: number,
+  { path, key, body, bytes }: Sent,
+): Promise<number[]> {
   const bindings = bindingsWith({}); // for a separate isolate
   const all = Promise.withResolvers<void>();
-  let come = 0;
-  const arrived = (): void => void (++come === count && all.resolve());
+  let arrivedCount = 0;
+  const countArrival = (): void => void (++arrivedCount === count && all.resolve());
   const text = JSON.stringify(body).replace("FILLED", "a".repeat(bytes));
   const answers = Array.from({ length: count }, () => {
     let isOver = false;
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new TextEncoder().encode(text.slice(0, -1))),
       pull: async (controller) => {
-        arrived();
+        countArrival();
         await all.promise;
         if (isOver) return;
         controller.enqueue(new TextEncoder().encode(text.slice(-1)));
@@ -44,13 +47,13 @@ async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<
       },
     });
     const answer = send(path, { key, body: stream, bindings });
-    void answer.then(({ status }) => [503, 529].includes(status) && arrived());
+    void answer.then(({ status }) => [503, 529].includes(status) && countArrival());
     return answer;
   });
   const statuses = (await Promise.all(answers)).map(({ status }) => status);
-  const small = JSON.parse(text.replace(/a{100,}/, "small")) as object;
+  const smallBody = JSON.parse(text.replace(/a{100,}/, "small")) as object;
   // The memory for bodies is free again.
-  expect((await send(path, { key, body: small, bindings })).ok).toBe(true);
+  expect((await send(path, { key, body: smallBody, bindings })).ok).toBe(true);
   return statuses;
 }
 
@@ -62,13 +65,13 @@ describe("POST /v1/messages/count_tokens", () => {
     const sent = Array.from({ length: 6 }, () => send(COUNT, { key: account.key, body }));
     const answers = await Promise.all(sent);
     expect(answers.map(({ status }) => status)).toEqual([413, 413, 413, 413, 413, 413]);
-    const [first] = await Promise.all(answers.map((answer) => answer.text()));
+    const [first] = await Promise.all(answers.map((response) => response.text()));
     expect(first).toContain(String(4 * MIB));
   });
 
   it("rejects three of six concurrent bodies of almost 4 MiB to limit memory", async () => {
     const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
-    const statuses = await atOnce(6, sent);
+    const statuses = await sendConcurrently(6, sent);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
@@ -89,7 +92,7 @@ describe("a memory limit for concurrent bodies of management requests", () => {
   it("lets at most 12 of an organization's 30 concurrent bodies of 1 MiB pass", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
-    const statuses = await atOnce(30, sent);
+    const statuses = await sendConcurrently(30, sent);
     const read = statuses.filter((status) => status !== 503);
     expect(new Set(read)).toEqual(new Set([200, 201])); // the webhook was created, then changed
     expect(read.length).toBeLessThanOrEqual(12);
@@ -117,14 +120,14 @@ describe("POST /console/api/login", () => {
   it("waits at most 5 seconds for the body", async () => {
     const waits: number[] = [];
     const { setTimeout: wait } = globalThis;
-    const sooner = (run: () => void, ms = 0) => {
+    const shortTimeout = (run: () => void, ms = 0) => {
       waits.push(ms);
       return wait(run, ms === 5000 ? 0 : ms);
     };
-    const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(sooner);
-    const answer = await logIn(new ReadableStream({ pull: () => new Promise(() => undefined) }));
+    const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(shortTimeout);
+    const response = await logIn(new ReadableStream({ pull: () => new Promise(() => undefined) }));
     spy.mockRestore();
-    await errorOf(answer, 408);
+    await errorOf(response, 408);
     expect(waits).toContain(5000);
   });
 });

@@ -99,11 +99,11 @@ export function upstreamStream(events: readonly unknown[]): Response {
 
 /** Returns a stream of these events, each in its own network chunk, without the terminal marker. */
 export function brokenStream(events: readonly object[]): Response {
-  const left = events.map((event) =>
+  const chunks = events.map((event) =>
     new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),
   );
   const pull = (stream: ReadableStreamDefaultController<Uint8Array>): void => {
-    const next = left.shift();
+    const next = chunks.shift();
     if (next === undefined) stream.close();
     else stream.enqueue(next);
   };

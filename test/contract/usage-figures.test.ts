@@ -19,11 +19,11 @@ type Paid = {
   readonly cost: number;
 };
 type Receipt = Pick<Paid, "id" | "streamed" | "prompt" | "completion" | "cost">;
-type Ask = (key: string, user: string | null) => Promise<Receipt>;
+type SendRequest = (key: string, user: string | null) => Promise<Receipt>;
 
 const messages = [{ role: "user", content: "one two three" }];
 
-function json(fields: Record<string, unknown>): Ask {
+function json(fields: Record<string, unknown>): SendRequest {
   return async (key, user) => {
     const response = await chat(key, { messages, ...fields, user });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -34,7 +34,7 @@ function json(fields: Record<string, unknown>): Ask {
   };
 }
 
-function stream(fields: Record<string, unknown>): Ask {
+function stream(fields: Record<string, unknown>): SendRequest {
   return async (key, user) => {
     const options = { include_usage: true };
     const body = { messages, ...fields, user, stream: true, stream_options: options };
@@ -52,7 +52,7 @@ function stream(fields: Record<string, unknown>): Ask {
   };
 }
 
-const embedding: Ask = async (key, user) => {
+const embedding: SendRequest = async (key, user) => {
   const response = await embed(key, { input: ["one", "two three"], user });
   const { usage } = await response.json<{ usage: { prompt_tokens: number } }>();
   return {
@@ -64,7 +64,7 @@ const embedding: Ask = async (key, user) => {
   };
 };
 
-const KINDS: readonly (readonly [model: string, ask: Ask])[] = [
+const KINDS: readonly (readonly [model: string, sendRequest: SendRequest])[] = [
   ["sandbox/echo", json({ model: "sandbox/echo" })],
   ["sandbox/echo", json({ model: "sandbox/echo", n: 3 })],
   ["sandbox/echo", stream({ model: "smart" })],
@@ -88,12 +88,14 @@ beforeAll(async () => {
   const keys = [account, second];
   for (const offset of DAYS) {
     setClock(FIRST + offset * DAY);
-    const asked = keys.flatMap(({ keyId: id, key }) =>
-      USERS.flatMap((user) => KINDS.map(([model, ask]) => ({ id, key, user, model, ask }))),
+    const requests = keys.flatMap(({ keyId: id, key }) =>
+      USERS.flatMap((user) =>
+        KINDS.map(([model, sendRequest]) => ({ id, key, user, model, ask: sendRequest })),
+      ),
     );
     const done = await Promise.all(
-      asked.map(async ({ id, key, user, model, ask }): Promise<Paid> => {
-        const receipt = await ask(key, user);
+      requests.map(async ({ id, key, user, model, ask: sendRequest }): Promise<Paid> => {
+        const receipt = await sendRequest(key, user);
         const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
         return Object.assign(receipt, { day, model, key: id, user });
       }),

@@ -118,14 +118,14 @@ describe("GET /v1/usage", () => {
     });
     const payers = [...sorted.filter((name) => name !== "b"), null];
     for (const payer of payers) await pay(wallet, 10, payer);
-    const whole = await report("?group_by=user", own.key);
+    const fullReport = await report("?group_by=user", own.key);
     const costs = sorted.map((name) => (name === "b" ? 0 : 10) + (inTables.includes(name) ? 7 : 0));
-    expect(whole.data.map(({ group, cost_micro }) => [group, cost_micro])).toEqual([
+    expect(fullReport.data.map(({ group, cost_micro }) => [group, cost_micro])).toEqual([
       [null, 10],
       ...sorted.map((name, at) => [name, costs[at]]),
     ]);
-    expect(whole.total).toMatchObject({ requests: 12, cost_micro: 8 * 10 + 4 * 7 });
-    expect("next_after" in whole).toBe(false);
+    expect(fullReport.total).toMatchObject({ requests: 12, cost_micro: 8 * 10 + 4 * 7 });
+    expect("next_after" in fullReport).toBe(false);
     const past = "?group_by=user&from=2020-01-01&to=2020-01-01";
     expect(await report(`${past}&limit=3`, own.key)).toMatchObject({
       data: [{ group: "a" }, { group: "b" }, { group: "\u{ffee}" }],
@@ -135,17 +135,17 @@ describe("GET /v1/usage", () => {
       const seen: unknown[] = [];
       let more = "";
       for (let page = 0; page < 10; page++) {
-        const { next_after: next, ...got } = await report(
+        const { next_after: next, ...pageReport } = await report(
           `?group_by=user&limit=${limit}${more}`,
           own.key,
         );
-        expect(got.data.length).toBeLessThanOrEqual(limit);
-        expect(got.total).toEqual(whole.total);
-        seen.push(...got.data);
+        expect(pageReport.data.length).toBeLessThanOrEqual(limit);
+        expect(pageReport.total).toEqual(fullReport.total);
+        seen.push(...pageReport.data);
         if (next === undefined) break;
         more = `&after=${encodeURIComponent(next)}`;
       }
-      expect(seen).toEqual(whole.data);
+      expect(seen).toEqual(fullReport.data);
     }
   });
 
@@ -166,8 +166,8 @@ describe("GET /v1/usage", () => {
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)
       .run();
-    const leap = await report("?from=2028-01-01&to=2028-12-31", own.key);
-    expect(leap).toMatchObject({ from: "2028-01-01", to: "2028-12-31", data: [] });
+    const leapYear = await report("?from=2028-01-01&to=2028-12-31", own.key);
+    expect(leapYear).toMatchObject({ from: "2028-01-01", to: "2028-12-31", data: [] });
     expect((await read("?from=2028-02-29&to=2028-02-29", own.key)).status).toBe(200);
     expect(await report("?to=0000-01-10", own.key)).toMatchObject({ from: "0000-01-01" });
   });

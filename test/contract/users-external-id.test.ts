@@ -38,11 +38,11 @@ describe("an external_id in /v1/users/{external_id}", () => {
   it("can be any percent-encoded text", async () => {
     const { key } = await openAccount();
     const property = fc.asyncProperty(externalIds, async (external_id) => {
-      const made = await putUser(key, { external_id });
-      expect(made.external_id).toBe(external_id);
-      expect(await readUser(key, external_id)).toEqual(made);
+      const user = await putUser(key, { external_id });
+      expect(user.external_id).toBe(external_id);
+      expect(await readUser(key, external_id)).toEqual(user);
       const changed = await patch(external_id, { daily_quota_dollars: 1 }, key);
-      expect(await changed.json()).toEqual({ ...made, daily_quota_dollars: 1 });
+      expect(await changed.json()).toEqual({ ...user, daily_quota_dollars: 1 });
       const gone = await remove(external_id, key);
       expect([gone.status, await gone.json()]).toEqual([200, { external_id, deleted: true }]);
       await errorOf(await sendUser(external_id, key), 404);
@@ -92,12 +92,12 @@ describe("an external_id in /v1/users/{external_id}", () => {
 describe("PATCH /v1/users/{external_id}", () => {
   it("changes only the given fields, and removes a quota set to null", async () => {
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
-    const made = await putUser(account.key, { external_id: "p", ...limits });
+    const user = await putUser(account.key, { external_id: "p", ...limits });
     const first = await patch("p", { alert_threshold: 0 });
-    expect(await first.json()).toEqual({ ...made, alert_threshold: 0 });
+    expect(await first.json()).toEqual({ ...user, alert_threshold: 0 });
     const second = await patch("p", { monthly_quota_dollars: null, daily_quota_dollars: 0 });
     expect(await second.json()).toEqual({
-      ...made,
+      ...user,
       alert_threshold: 0,
       monthly_quota_dollars: null,
       daily_quota_dollars: 0,
@@ -108,7 +108,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 describe("DELETE /v1/users/{external_id}", () => {
   it("deletes everything except the spend, which a new end user with the same ID inherits", async () => {
     const { key } = await openAccount();
-    const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
+    const user = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
     const balance = await balanceOf(key);
     const { daily_spend_dollars: spent } = await readUser(key, "d");
@@ -117,7 +117,7 @@ describe("DELETE /v1/users/{external_id}", () => {
     await errorOf(await remove("d", key), 404);
     await errorOf(await patch("d", {}, key), 404);
     const again = await putUser(key, { external_id: "d" });
-    expect(again.id).not.toBe(made.id);
+    expect(again.id).not.toBe(user.id);
     expect(again).toMatchObject({ daily_quota_dollars: null, daily_spend_dollars: spent });
     expect(await balanceOf(key)).toBe(balance);
   });

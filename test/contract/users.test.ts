@@ -39,11 +39,11 @@ const put = (body: unknown, key = account.key): Promise<Response> =>
 
 describe("POST /v1/users for a new end user", () => {
   it("returns the end user with the given fields and no spend", async () => {
-    const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
-    expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
+    const fields = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
+    expect(await putUser(account.key, { external_id: "made", ...fields })).toEqual({
       id: expect.stringMatching(UUID),
       external_id: "made",
-      ...given,
+      ...fields,
       monthly_spend_dollars: 0,
       daily_spend_dollars: 0,
       budgets: [],
@@ -82,11 +82,11 @@ describe("POST /v1/users for a new end user", () => {
   });
 
   it.each([0, 1, 0.5])("accepts an alert_threshold of %d", async (alert_threshold) => {
-    const made = await putUser(account.key, {
+    const user = await putUser(account.key, {
       external_id: `at ${alert_threshold}`,
       alert_threshold,
     });
-    expect(made.alert_threshold).toBe(alert_threshold);
+    expect(user.alert_threshold).toBe(alert_threshold);
   });
 
   it("creates separate end users for IDs that differ in Unicode form, case or spaces", async () => {
@@ -106,11 +106,11 @@ describe("POST /v1/users for an existing end user", () => {
   it("changes only the given fields, and keeps the ID, creation time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
-    const made = await putUser(key, { external_id: "u", ...limits });
+    const user = await putUser(key, { external_id: "u", ...limits });
     const cost = Number((await chat(key, { user: "u" })).headers.get("x-cost-micro"));
     const spend = { monthly_spend_dollars: cost / 1e6, daily_spend_dollars: cost / 1e6 };
     const again = await putUser(key, { external_id: "u", daily_quota_dollars: 6 }, 200);
-    expect(again).toEqual({ ...made, ...spend, daily_quota_dollars: 6 });
+    expect(again).toEqual({ ...user, ...spend, daily_quota_dollars: 6 });
     expect(await putUser(key, { external_id: "u" }, 200)).toEqual(again);
     const open = await putUser(key, { external_id: "u", monthly_quota_dollars: null }, 200);
     expect(open).toEqual({ ...again, monthly_quota_dollars: null });
@@ -172,8 +172,8 @@ describe("GET /v1/users", () => {
       seen.push(...page.users.map((user) => user.external_id));
       after = page.next_after;
       const gone = page.users.at(-1)?.external_id ?? "";
-      const left = await send(`/v1/users/${gone}`, { method: "DELETE", key });
-      expect(left.status).toBe(200);
+      const response = await send(`/v1/users/${gone}`, { method: "DELETE", key });
+      expect(response.status).toBe(200);
       if (seen.length === 4) await putUser(key, { external_id: "later" });
     }
     expect(seen).toEqual([...Array.from({ length: 9 }, (_, i) => `u${i}`), "later"]);

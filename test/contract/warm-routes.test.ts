@@ -24,7 +24,7 @@ const PROVIDERS = JSON.stringify(
 type Message = { readonly role: string; readonly content: string };
 
 /** Returns two providers that cache prompts. `fails` decides about each call. */
-function world(fails: (id: Id) => boolean) {
+function mockProviders(fails: (id: Id) => boolean) {
   const seen: Record<Id, Set<string>> = { alpha: new Set(), beta: new Set() };
   const counts = { hits: 0, calls: [] as Id[] };
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -62,12 +62,12 @@ function promptOf(conversation: string, turn: number): Message[] {
   return messages;
 }
 
-type Asking = { readonly body?: object; readonly headers?: Record<string, string> };
+type RequestOptions = { readonly body?: object; readonly headers?: Record<string, string> };
 
-async function take(
+async function sendTurn(
   bindings: Env,
   { conversation, turn }: { readonly conversation: string; readonly turn: number },
-  { body = {}, headers = {} }: Asking = {},
+  { body = {}, headers = {} }: RequestOptions = {},
 ): Promise<Response> {
   const messages = promptOf(conversation, turn);
   const sent = { model: "two/chat", max_tokens: 20, messages, ...body };
@@ -78,19 +78,19 @@ async function take(
 
 describe("a conversation with prompt caching", () => {
   it("misses the prompt cache at most once in 140 turns if a provider temporarily returns 503", async () => {
-    let left = -1;
-    const { counts, bindings } = world((id) => id === "alpha" && left-- === 0);
+    let callsUntilFailure = -1;
+    const { counts, bindings } = mockProviders((id) => id === "alpha" && callsUntilFailure-- === 0);
     for (let turn = 0; turn <= 7; turn++) {
-      if (turn === 3) left = 9;
+      if (turn === 3) callsUntilFailure = 9;
       for (let i = 0; i < 20; i++) {
-        await take(bindings, { conversation: `every ${i}`, turn });
+        await sendTurn(bindings, { conversation: `every ${i}`, turn });
       }
     }
     expect(counts.hits).toBeGreaterThanOrEqual(139);
     expect(counts.calls.filter((id) => id === "beta")).toHaveLength(5);
   });
 
-  it.each<[string, Asking]>([
+  it.each<[string, RequestOptions]>([
     ["the start of its prompt", {}],
     ["prompt_cache_key", { body: { prompt_cache_key: "one" } }],
     ["session_id", { body: { session_id: "two" } }],
@@ -98,26 +98,26 @@ describe("a conversation with prompt caching", () => {
     ["x-session-affinity", { headers: { "x-session-affinity": "four" } }],
   ])(
     "stays with the route that replaced a failed route, identified by %s",
-    async (name, asking) => {
+    async (name, options) => {
       let isDown = true;
-      const { counts, bindings } = world((id) => isDown && id === "alpha");
-      await take(bindings, { conversation: name, turn: 0 }, asking);
+      const { counts, bindings } = mockProviders((id) => isDown && id === "alpha");
+      await sendTurn(bindings, { conversation: name, turn: 0 }, options);
       isDown = false;
-      const response = await take(bindings, { conversation: name, turn: 1 }, asking);
+      const response = await sendTurn(bindings, { conversation: name, turn: 1 }, options);
       expect(counts.calls).toEqual(["alpha", "beta", "beta"]);
       const id = response.headers.get("x-request-id") ?? "";
       const receipt = await send(`/v1/generations/${id}`, { key });
       expect(await receipt.json()).toMatchObject({ provider: "beta", cached_tokens: 1920 });
-      await take(bindings, { conversation: `${name}, another`, turn: 0 });
+      await sendTurn(bindings, { conversation: `${name}, another`, turn: 0 });
       expect(counts.calls.at(-1)).toBe("alpha");
     },
   );
 
   it("switches to another provider only after a failure, not because of one request's preferences", async () => {
     let down: Id | null = "alpha";
-    const { counts, bindings } = world((id) => id === down);
-    const turn = (at: number, asking?: Asking) =>
-      take(bindings, { conversation: "moves", turn: at }, asking);
+    const { counts, bindings } = mockProviders((id) => id === down);
+    const turn = (at: number, options?: RequestOptions) =>
+      sendTurn(bindings, { conversation: "moves", turn: at }, options);
     await turn(0);
     down = null;
     await turn(1, { body: { provider: { ignore: ["beta"] } } });
@@ -129,21 +129,21 @@ describe("a conversation with prompt caching", () => {
     expect(counts.calls).toEqual(["alpha", "beta", "alpha", "beta", "beta", "alpha", "alpha"]);
   });
 
-  it.each<[string, Asking]>([
+  it.each<[string, RequestOptions]>([
     ["its prompt is short", { body: { messages: [say("user", "Hi")] } }],
     ["the client orders its providers", { body: { provider: { order: ["alpha", "beta"] } } }],
     ["the client sorts its providers", { body: { provider: { sort: "price" } } }],
-  ])("returns to the first route if %s", async (name, asking) => {
+  ])("returns to the first route if %s", async (name, options) => {
     let isDown = true;
-    const { counts, bindings } = world((id) => isDown && id === "alpha");
-    await take(bindings, { conversation: name, turn: 0 }, asking);
+    const { counts, bindings } = mockProviders((id) => isDown && id === "alpha");
+    await sendTurn(bindings, { conversation: name, turn: 0 }, options);
     isDown = false;
-    await take(bindings, { conversation: name, turn: 1 }, asking);
+    await sendTurn(bindings, { conversation: name, turn: 1 }, options);
     expect(counts.calls).toEqual(["alpha", "beta", "alpha"]);
   });
 
   it("returns 400 for a session_id of more than 256 characters", async () => {
-    const { bindings } = world(() => false);
+    const { bindings } = mockProviders(() => false);
     const body = { model: "two/chat", messages: promptOf("x", 0), session_id: "x".repeat(257) };
     const response = await chat(key, body, { bindings });
     expect([response.status, await response.json()]).toMatchObject([

@@ -36,9 +36,9 @@ describe("POST /v1/webhooks", () => {
   it("normalizes the URL, removes duplicate event types, and shows only the host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
-    const answer = await callWebhooks("POST", "", { url, types: [...types, ...types] });
-    expect(answer.status).toBe(201);
-    const { id, ...hook } = await answer.json<{ id: string }>();
+    const response = await callWebhooks("POST", "", { url, types: [...types, ...types] });
+    expect(response.status).toBe(201);
+    const { id, ...hook } = await response.json<{ id: string }>();
     expect(hook).toMatchObject({ url: `https://hooks.turnpike.dev/%C3%A9${path}`, types });
     await callWebhooks("PATCH", `/${id}`, {
       url: `https://hooks.turnpike.dev/other${path}`,
@@ -51,9 +51,11 @@ describe("POST /v1/webhooks", () => {
     await callWebhooks("DELETE", `/${id}`);
     const log = await send("/v1/events", { key: account.key });
     const { events } = await log.json<{ events: readonly { type: string; data: unknown }[] }>();
-    const told = events.filter(({ type }) => type.startsWith("webhook.")).map(({ data }) => data);
+    const eventData = events
+      .filter(({ type }) => type.startsWith("webhook."))
+      .map(({ data }) => data);
     const [here, there] = ["hooks.turnpike.dev", "other.turnpike.dev"];
-    expect(told).toEqual([
+    expect(eventData).toEqual([
       { host: there },
       { changes: { host: { from: here, to: there }, types: { from: types, to: null } } },
       { changes: { host: { from: here, to: here }, enabled: { from: true, to: false } } },
@@ -101,10 +103,10 @@ describe("a webhook delivery", () => {
     const rotated = await callWebhooks("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
     const { secret } = await rotated.json<Hook>();
     expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
-    const [during] = callsTo("r.turnpike.dev").slice(-1);
+    const [call] = callsTo("r.turnpike.dev").slice(-1);
     for (const one of [hook.secret, secret]) {
-      const headers = Object.fromEntries(during?.headers ?? []);
-      expect(new Webhook(one).verify(during?.body ?? "", headers)).toMatchObject({
+      const headers = Object.fromEntries(call?.headers ?? []);
+      expect(new Webhook(one).verify(call?.body ?? "", headers)).toMatchObject({
         type: "webhook.test",
       });
     }
@@ -142,10 +144,12 @@ describe("a webhook delivery", () => {
     );
     expect(callsTo("hangs.turnpike.dev")).toHaveLength(1);
     expect(callsTo("gone.turnpike.dev")).toHaveLength(1);
-    const off = await (await callWebhooks("GET", `/${gone.id}`)).json<object>();
-    expect(off).toMatchObject({ enabled: false, disabled_reason: "gone" });
-    const told = callsTo("good.turnpike.dev").find(({ body }) => body.includes("webhook.disabled"));
-    expect(JSON.parse(told?.body ?? "{}")).toMatchObject({
+    const disabledHook = await (await callWebhooks("GET", `/${gone.id}`)).json<object>();
+    expect(disabledHook).toMatchObject({ enabled: false, disabled_reason: "gone" });
+    const notification = callsTo("good.turnpike.dev").find(({ body }) =>
+      body.includes("webhook.disabled"),
+    );
+    expect(JSON.parse(notification?.body ?? "{}")).toMatchObject({
       subject: gone.id,
       data: { reason: "gone" },
     });
@@ -160,8 +164,8 @@ describe("a webhook delivery", () => {
   });
 
   it("reaches a receiver that was down for most of two days, even after the object is evicted", async () => {
-    let isAway = true;
-    receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
+    let isDown = true;
+    receivers["b.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
     const hook = await createWebhook("b.turnpike.dev", { types: ["balance.credited"] });
     const start = Date.now();
     for (let i = 0; i < 10; i++) {
@@ -179,7 +183,7 @@ describe("a webhook delivery", () => {
       }, LONG);
       await evictDurableObject(object());
     }
-    isAway = false;
+    isDown = false;
     setClock(start + 42 * HOUR);
     await runWebhookAlarm();
     await vi.waitFor(async () => {
@@ -204,8 +208,8 @@ describe("a webhook delivery", () => {
     await runWebhookAlarm();
     await vi.waitFor(() => expect(callsTo("five-days.turnpike.dev")).toHaveLength(1), LONG);
     expect(callsTo("five-days.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
-    const off = await (await callWebhooks("GET", `/${hook.id}`)).json();
-    expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
+    const disabledHook = await (await callWebhooks("GET", `/${hook.id}`)).json();
+    expect(disabledHook).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
   it("times out after WEBHOOK_TIMEOUT_MS, and is retried", async () => {

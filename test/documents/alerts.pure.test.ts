@@ -72,8 +72,8 @@ it("the documentation has an action for each alert that the gateway can log, and
   const rows = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name));
   // The outbox builds the alert's name from a message's state.
   const states = ["outbox_dead", "outbox_parked"];
-  const wanted = [...new Set([...logged, ...states])].toSorted();
-  expect(rows.filter((name) => name !== "alert").toSorted()).toEqual(wanted);
+  const expected = [...new Set([...logged, ...states])].toSorted();
+  expect(rows.filter((name) => name !== "alert").toSorted()).toEqual(expected);
 });
 
 it.each([

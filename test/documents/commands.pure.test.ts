@@ -47,8 +47,8 @@ function callsOf(cells: readonly string[]): string[] {
 }
 
 it("docs/operate.md lists every command and every operator API call once", () => {
-  const said = ROWS.flatMap(({ commands }) => commands);
-  expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
+  const documented = ROWS.flatMap(({ commands }) => commands);
+  expect([...new Set(documented)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));
   const declared = OPERATOR_ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect([...calls].toSorted()).toEqual(declared.toSorted());
@@ -92,11 +92,11 @@ it("the documentation contains only existing commands with existing flags and al
     const command = COMMANDS.get(leafOf(plain));
     if (command === undefined) return [`${at}: there is no ${plain}`];
     const known = new Set([...command.options, ...PROGRAM.options].map(({ long }) => long));
-    const given = [...line.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([flag]) => flag);
+    const flags = [...line.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([flag]) => flag);
     const isShort = !line.includes(" ", line.indexOf(leafOf(plain)) + leafOf(plain).length);
     const needed = isShort ? [] : command.options.filter(({ mandatory }) => mandatory);
-    const missing = needed.map(({ long }) => long ?? "").filter((flag) => !given.includes(flag));
-    const strange = given.filter((flag) => !known.has(flag) && flag !== "--help");
+    const missing = needed.map(({ long }) => long ?? "").filter((flag) => !flags.includes(flag));
+    const strange = flags.filter((flag) => !known.has(flag) && flag !== "--help");
     return [
       ...missing.map((flag) => `lacks ${flag}`),
       ...strange.map((flag) => `has no ${flag}`),

@@ -30,14 +30,14 @@ const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding:
   .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
 
 it("docs/keys.md lists the callers that may use each path", () => {
-  const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
+  const documented = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
   const declared = KEY_ROUTES.map((row) => {
     const at = row.path.replaceAll(/:(\w+)(?:\{.+?\})?/g, "{$1}");
     return `${row.method} ${at}: ${cellsOf(row).join(", ")}`;
   });
-  expect(said.toSorted()).toEqual(declared.toSorted());
+  expect(documented.toSorted()).toEqual(declared.toSorted());
 });
 
 /** Returns the cells of a path's row: for each role, then for a key with limits. */
@@ -60,8 +60,8 @@ function ofLimited(reach: KeyRoute["reach"], others: KeyRoute["others"], at: str
 
 it("docs/idempotency.md lists the paths that accept an Idempotency-Key", () => {
   const takes = OPERATIONS.filter(({ errors }) => errors.includes("idempotency_mismatch"));
-  const said = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
-  expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
+  const documented = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
+  expect(documented.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
 });
 
 it("docs/configuration.md lists every variable and secret, with default and range", () => {
@@ -70,9 +70,9 @@ it("docs/configuration.md lists every variable and secret, with default and rang
   parseConfig(
     new Proxy({}, { get: (_, name) => (typeof name === "string" && read.add(name), undefined) }),
   );
-  const asked = /\b(?:secret|numberVar)\([^)"]*"([A-Z][A-Z0-9_]+)"\)/g;
+  const variableRead = /\b(?:secret|numberVar)\([^)"]*"([A-Z][A-Z0-9_]+)"\)/g;
   for (const [, text] of sources) {
-    for (const [, name = ""] of text.matchAll(asked)) read.add(name);
+    for (const [, name = ""] of text.matchAll(variableRead)) read.add(name);
   }
   const isPattern = /^PEER_(?:IN|OUT)_|_BASE_URL$/;
   const elsewhere = new Set([
@@ -85,20 +85,20 @@ it("docs/configuration.md lists every variable and secret, with default and rang
       [...cell.matchAll(/`([A-Z][A-Z0-9_]+)`/g)].map(([, name = ""]) => name),
     ),
   );
-  const wanted = [...read].filter((name) => !isPattern.test(name) && !elsewhere.has(name));
-  expect(wanted.filter((name) => !names.has(name))).toEqual([]);
+  const required = [...read].filter((name) => !isPattern.test(name) && !elsewhere.has(name));
+  expect(required.filter((name) => !names.has(name))).toEqual([]);
   const ids = rows.find(([cell]) => cell === "`REGION`")?.[2];
   expect(ids).toBe(REGIONS.map((id) => `\`${id}\``).join(", "));
   const numbers = Object.entries(NUMERIC_VARIABLES).map(
     ([name, row]) => `${name}: ${row.join(" ")}`,
   );
-  const said = rows
+  const documented = rows
     .filter(([cell = ""]) => cell.slice(1, -1) in NUMERIC_VARIABLES)
     .map(([name = "", usual = "", range = ""]) => {
       const row = [usual, ...range.split(" to ")].map(Number);
       return `${name.slice(1, -1)}: ${row.join(" ")}`;
     });
-  expect(said.toSorted()).toEqual(numbers.toSorted());
+  expect(documented.toSorted()).toEqual(numbers.toSorted());
 });
 
 it("docs/webhooks.md lists exactly the events that the gateway emits", () => {
@@ -300,9 +300,9 @@ it("docs/limits.md shows each limit with the value in the source code", () => {
       const [file = "", name = ""] = constant.split(" ");
       return shown(name, valueOf(file, name)).replace(/\bmillion$/, "");
     });
-    const said = rows.get(row) ?? `no row ${row}`;
+    const documented = rows.get(row) ?? `no row ${row}`;
     const order = [...new Set(parts)].join(".*").replaceAll(/[()]/g, ".");
-    expect(said).toMatch(new RegExp(`(?<![\\d,])${order}`));
+    expect(documented).toMatch(new RegExp(`(?<![\\d,])${order}`));
   }
 });
 
@@ -327,9 +327,11 @@ const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7
 it.each(REPEATED_LIMITS)(
   "docs/%s.md states a limit's value as in the source code: %s",
   (page, before, constant) => {
-    const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
+    const [, documented = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
     const [file = "", name = ""] = constant.split(" ");
-    expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
+    expect(IN_WORDS[documented] ?? Number(documented.replaceAll(",", ""))).toBe(
+      valueOf(file, name),
+    );
   },
 );
 
@@ -338,9 +340,9 @@ it("docs/console.md lists every console page by the label of the page", () => {
   const pages = [...source.matchAll(/^ {2}\["[\w-]*", "([^"]+)", "/gm)].map(
     ([, title = ""]) => title,
   );
-  const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
+  const documented = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
   expect(pages).toContain("Overview");
-  expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
+  expect(documented.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
 
 it("docs/providers.md lists every provider together with its variables", () => {

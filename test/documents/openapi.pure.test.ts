@@ -73,11 +73,11 @@ it("the OpenAPI document lists exactly the request headers that the code reads",
       const named = source.matchAll(/(?:\bheader|headers\.get)\(\s*(?:"([\w-]+)"|END_USER)/g);
       return [...named].map(([, word = "x-end-user"]) => word);
     });
-  const asked = new Set(read.filter((name) => !NO_PARAMETERS.has(name)));
-  const told = operations.flatMap(({ parameters = [] }) =>
+  const headersRead = new Set(read.filter((name) => !NO_PARAMETERS.has(name)));
+  const documented = operations.flatMap(({ parameters = [] }) =>
     parameters.filter((one) => one.in === "header").map(({ name }) => name.toLowerCase()),
   );
-  expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
+  expect([...headersRead].toSorted()).toEqual([...new Set(documented)].toSorted());
 });
 
 it("browser scripts can read every response header that is documented below /v1", () => {
@@ -102,8 +102,8 @@ it("the OpenAPI document's links point only to operations, and contain all path 
   );
   expect(links.length).toBeGreaterThan(20);
   for (const { operationId, parameters } of links) {
-    const asked = byId.get(operationId)?.parameters ?? [];
-    const inPath = asked.filter((one) => one.in === "path").map(({ name }) => name);
+    const declared = byId.get(operationId)?.parameters ?? [];
+    const inPath = declared.filter((one) => one.in === "path").map(({ name }) => name);
     expect(Object.keys(parameters).toSorted()).toEqual(inPath.toSorted());
   }
 });

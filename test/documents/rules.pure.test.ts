@@ -141,15 +141,15 @@ function firing(minute: number, alertname: string, count: number): object {
 function testOf({ series, alerts }: Outage): object {
   const all = { eval_time: "", expr: 'count(ALERTS{alertstate="firing"}) or vector(0)' };
   const none = [{ labels: "{}", value: 0 }];
-  const isUpTold = Object.keys(series).some((name) => name.startsWith("up{"));
-  const told = {
-    ...(!isUpTold && { 'up{job="turnpike",region="eu"}': [1, 1] as const }),
+  const hasUpSeries = Object.keys(series).some((name) => name.startsWith("up{"));
+  const inputs = {
+    ...(!hasUpSeries && { 'up{job="turnpike",region="eu"}': [1, 1] as const }),
     ...series,
   };
   return {
     interval: "1m",
     input_series: [
-      ...Object.entries(told).map(([name, values]) => ({
+      ...Object.entries(inputs).map(([name, values]) => ({
         series: name,
         values: samples(name, values),
       })),

@@ -234,7 +234,7 @@ it("the API reference includes every field of every schema", () => {
     paths: object;
     components: { schemas: Readonly<Record<string, { properties?: object }>> };
   };
-  const said = new Set(
+  const documented = new Set(
     api.flatMap(({ markdown }) =>
       [...markdown.matchAll(/^([\w[\].$-]+) \| /gm)].map(([, field = ""]) =>
         field.split(".").at(-1),
@@ -244,7 +244,9 @@ it("the API reference includes every field of every schema", () => {
   const used = JSON.stringify(paths);
   const missing = Object.entries(components.schemas).flatMap(([name, { properties = {} }]) =>
     used.includes(`schemas/${name}"`)
-      ? Object.keys(properties).filter((field) => !said.has(field) && !said.has(`${field}[]`))
+      ? Object.keys(properties).filter(
+          (field) => !documented.has(field) && !documented.has(`${field}[]`),
+        )
       : [],
   );
   expect(missing).toEqual([]);

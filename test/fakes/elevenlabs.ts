@@ -50,10 +50,10 @@ function invalid(loc: readonly string[], msg: string): Response {
 }
 
 function chunks(parts: readonly string[]): ReadableStream<Uint8Array> {
-  const left = parts.map((part) => new TextEncoder().encode(part));
+  const remaining = parts.map((part) => new TextEncoder().encode(part));
   return new ReadableStream({
     pull(controller) {
-      const part = left.shift();
+      const part = remaining.shift();
       if (part === undefined) controller.close();
       else controller.enqueue(part);
     },

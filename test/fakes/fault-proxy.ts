@@ -84,7 +84,7 @@ export class FaultProxy {
   #port = 0;
   #fault: Exclude<Fault, "refuse"> = "pass";
   #random: () => number = () => 1;
-  #held: (() => void)[] = [];
+  #heldReplies: (() => void)[] = [];
   #underWay = 0;
 
   private constructor(target: string) {
@@ -168,7 +168,7 @@ export class FaultProxy {
     if (fault === "delay") await sleep(this.delayMs);
     if (fault === "reorder") await this.#laterOne();
     const first = await this.#forward(request, body);
-    for (const release of this.#held.splice(0)) release();
+    for (const release of this.#heldReplies.splice(0)) release();
     if (fault === "delay-reply") await sleep(this.delayMs);
     this.#reply(fault, await this.#again(fault, { request, body, first }), response);
   }
@@ -206,17 +206,17 @@ export class FaultProxy {
   #draw(operation: string, body: Buffer): RequestFault {
     if (typeof this.#fault === "string") return this.#fault;
     if (typeof this.#fault === "function") return this.#fault(operation, body.toString());
-    let left = this.#random();
+    let remaining = this.#random();
     for (const fault of REQUEST_FAULTS) {
-      left -= this.#fault.odds[fault] ?? 0;
-      if (left < 0) return fault;
+      remaining -= this.#fault.odds[fault] ?? 0;
+      if (remaining < 0) return fault;
     }
     return "pass";
   }
 
   async #laterOne(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#held.push(resolve);
+    this.#heldReplies.push(resolve);
     const waited = setTimeout(() => resolve(), this.reorderMaxMs);
     await promise;
     clearTimeout(waited);

@@ -125,22 +125,22 @@ export class LocalIssuer {
   }
 
   /** Redirects back to the client with a code. */
-  #continue({ searchParams: asked }: URL): Response {
-    const account = this.#accounts.find(({ id }) => id === asked.get("account"));
-    const back = new URL(asked.get("redirect_uri") ?? "http://localhost");
+  #continue({ searchParams: query }: URL): Response {
+    const account = this.#accounts.find(({ id }) => id === query.get("account"));
+    const back = new URL(query.get("redirect_uri") ?? "http://localhost");
     if (account === undefined) back.searchParams.set("error", "access_denied");
     else {
       const code = crypto.randomUUID();
       this.#codes.set(code, {
         account,
-        nonce: asked.get("nonce"),
-        challenge: asked.get("code_challenge") ?? "",
-        redirectUri: asked.get("redirect_uri") ?? "",
-        clientId: asked.get("client_id") ?? "",
+        nonce: query.get("nonce"),
+        challenge: query.get("code_challenge") ?? "",
+        redirectUri: query.get("redirect_uri") ?? "",
+        clientId: query.get("client_id") ?? "",
       });
       back.searchParams.set("code", code);
     }
-    back.searchParams.set("state", asked.get("state") ?? "");
+    back.searchParams.set("state", query.get("state") ?? "");
     back.searchParams.set("iss", this.issuer);
     return new Response(null, { status: 303, headers: { location: back.href } });
   }
@@ -150,18 +150,18 @@ export class LocalIssuer {
     const [basicId, basicSecret] = basicOf(request.headers.get("authorization"));
     const id = fields.get("client_id") ?? basicId;
     const secret = fields.get("client_secret") ?? basicSecret;
-    const asked = this.#codes.get(fields.get("code") ?? "");
+    const grant = this.#codes.get(fields.get("code") ?? "");
     this.#codes.delete(fields.get("code") ?? "");
     const isClient = this.#clients.some((one) => one.id === id && one.secret === secret);
     if (!isClient) return Response.json({ error: "invalid_client" }, { status: 401 });
     const challenge = await challengeOf(fields.get("code_verifier") ?? "");
     const isGood =
-      asked !== undefined &&
-      asked.challenge === challenge &&
-      asked.redirectUri === fields.get("redirect_uri") &&
-      asked.clientId === id;
+      grant !== undefined &&
+      grant.challenge === challenge &&
+      grant.redirectUri === fields.get("redirect_uri") &&
+      grant.clientId === id;
     if (!isGood) return Response.json({ error: "invalid_grant" }, { status: 400 });
-    const id_token = await this.#idToken(asked);
+    const id_token = await this.#idToken(grant);
     return Response.json({
       access_token: "unused",
       token_type: "Bearer",

@@ -89,10 +89,10 @@ function serve(): void {
     request.setEncoding("utf8");
     request.on("data", (text: string) => (body += text));
     request.on("end", () => {
-      const asked = { path: request.url ?? "", body, turn: turns++ };
+      const received = { path: request.url ?? "", body, turn: turns++ };
       const { firstMs } = behaviorIn(body);
-      if (firstMs === undefined) answer(asked, response);
-      else setTimeout(() => answer(asked, response), firstMs);
+      if (firstMs === undefined) answer(received, response);
+      else setTimeout(() => answer(received, response), firstMs);
     });
   });
   // long enough that no idle connection closes just when a client reuses it
@@ -136,9 +136,9 @@ function stream(
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.write(format.first);
   const words = Array.from({ length: count }, (_, i) => `word${i} `);
-  const left = words.slice(0, breaksOff === true ? Math.ceil(count / 2) : count).values();
+  const remaining = words.slice(0, breaksOff === true ? Math.ceil(count / 2) : count).values();
   const timer = setInterval(() => {
-    const next = left.next();
+    const next = remaining.next();
     if (next.done !== true && !response.destroyed) {
       response.write(format.word(next.value));
       return;

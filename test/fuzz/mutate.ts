@@ -61,8 +61,8 @@ export function mutatedBytes(seeds: readonly unknown[], mutation: Mutation): Uin
 
 /** Applies only the mutation's changes of bytes. */
 export function withBytes(whole: string | Uint8Array, { bytes }: Mutation): Uint8Array {
-  const begun: Uint8Array = typeof whole === "string" ? encoder.encode(whole) : whole;
-  return bytes.reduce((before, one) => changedBytes(before, one), begun);
+  const original: Uint8Array = typeof whole === "string" ? encoder.encode(whole) : whole;
+  return bytes.reduce((before, one) => changedBytes(before, one), original);
 }
 
 /** Formats the mutated seed for a report. */

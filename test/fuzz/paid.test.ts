@@ -55,7 +55,7 @@ const accounts = new Accounts();
 let known: { readonly of: string; readonly balance: number; readonly seq: number } | null = null;
 
 /** Returns the cost that a response reports, or null. */
-function saidCost({ headers, text }: Answer): number | null {
+function reportedCost({ headers, text }: Answer): number | null {
   const header = headers.get("x-cost-micro");
   if (header !== null) return Number(header);
   const [, streamed] = /"cost_micro":(\d+)/.exec(text) ?? [];
@@ -86,12 +86,12 @@ async function isExact({ mutation, idempotency }: Input): Promise<CheckResult> {
     return "refused";
   }
   const charged = before.balance - after.balance;
-  const said = saidCost(answer) ?? charged;
+  const reported = reportedCost(answer) ?? charged;
   mustHold(
-    charged === said && charged >= 0,
+    charged === reported && charged >= 0,
     "another charge than it says",
     charged,
-    said,
+    reported,
     answer.text,
   );
   return "accepted";

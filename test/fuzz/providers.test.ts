@@ -53,7 +53,10 @@ async function eventsOf(answer: ProviderResult & { kind: "stream" }): Promise<St
 }
 
 /** Returns the adapter's result for a response that arrives in these pieces. */
-async function made(one: Input, cuts: readonly number[]): Promise<[ProviderResult, StreamEvent[]]> {
+async function readInPieces(
+  one: Input,
+  cuts: readonly number[],
+): Promise<[ProviderResult, StreamEvent[]]> {
   const { provider, stream, upstreamId } = at(CASES, one.which);
   mockNetwork(changed(one), (bytes) => pieces(bytes, cuts));
   const answer = await provider.send(callOf({ stream, upstreamId }));
@@ -74,15 +77,23 @@ function ours({ mutation }: Input): readonly string[] {
 }
 
 async function isSound(one: Input): Promise<CheckResult> {
-  const whole = await made(one, []);
+  const whole = await readInPieces(one, []);
   const [answer, events] = whole;
   const text = written(whole);
-  mustHold(written(await made(one, one.cuts)) === text, "another answer for other cuts", text);
+  mustHold(
+    written(await readInPieces(one, one.cuts)) === text,
+    "another answer for other cuts",
+    text,
+  );
   mustBeValidStream(events);
   const failures = events.flatMap((event) => (event.kind === "error" ? [event.failure] : []));
   if (answer.kind === "failure") failures.push(answer.failure);
-  const said = JSON.stringify(failures);
-  mustHold(!ours(one).some((word) => said.includes(word)), "what is ours is said", said);
+  const failureText = JSON.stringify(failures);
+  mustHold(
+    !ours(one).some((word) => failureText.includes(word)),
+    "the response contains internal data",
+    failureText,
+  );
   return failures.length === 0 ? "accepted" : "refused";
 }
 

@@ -145,7 +145,7 @@ async function isAnswered(input: Input): Promise<CheckResult> {
   const known = answer.headers.get("openai-organization");
   mustHold(known === null || known === account.orgId, "another organization", known);
   mustHold(known === null || authorization < RIGHT, "taken for a key", credentials);
-  mustHold(!answer.text.includes(account.key), "the key is told", answer.text);
+  mustHold(!answer.text.includes(account.key), "the response contains the key", answer.text);
   return answer.status < 300 ? "accepted" : "refused";
 }
 

@@ -101,9 +101,9 @@ function faultOfCaller({ status, headers }: Answer): string | null {
     "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",
   ];
-  const told = names.filter((name) => headers.has(name)).length;
-  if (told !== 0 && told !== names.length) return "half of the caller's headers";
-  return status === 401 && told > 0 && headers.get("x-ratelimit-limit-requests") === null
+  const count = names.filter((name) => headers.has(name)).length;
+  if (count !== 0 && count !== names.length) return "half of the caller's headers";
+  return status === 401 && count > 0 && headers.get("x-ratelimit-limit-requests") === null
     ? "a 401 that knows the caller"
     : null;
 }

@@ -87,9 +87,9 @@ async function mustBeWritten(
   answer: Answer,
   token: string,
 ): Promise<void> {
-  const said = JSON.parse(answer.text) as Record<string, unknown>;
-  const place = write.read?.(said, path);
-  if (place !== undefined) mustEqual(await seen(place, token), said, "it was answered otherwise");
+  const body = JSON.parse(answer.text) as Record<string, unknown>;
+  const place = write.read?.(body, path);
+  if (place !== undefined) mustEqual(await seen(place, token), body, "it was answered otherwise");
 }
 
 function shownWrite(mutation: Mutation): string {

@@ -33,11 +33,11 @@ it("JsonFieldBlanker replaces only the listed fields with null, however the JSON
       const json = JSON.stringify(value, null, indent);
       const skim = new JsonFieldBlanker(LEFT);
       const ends = [...at.toSorted((a, b) => a - b), json.length];
-      let begun = 0;
+      let start = 0;
       let copy = "";
       for (const end of ends) {
-        copy += skim.push(json.slice(begun, end));
-        begun = Math.max(begun, Math.min(end, json.length));
+        copy += skim.push(json.slice(start, end));
+        start = Math.max(start, Math.min(end, json.length));
       }
       // JSON has no -0.
       expect(JSON.parse(copy)).toEqual(without(JSON.parse(json)));
@@ -52,13 +52,13 @@ it("the event stream decoder replaces the listed fields with null only in events
   const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
   for (const size of [1, 7, 64, bytes.length]) {
     const decoder = new SseDecoder(100, LEFT);
-    const said: unknown[] = [];
+    const events: unknown[] = [];
     for (let at = 0; at < bytes.length; at += size) {
-      said.push(
+      events.push(
         ...decoder.push(bytes.slice(at, at + size)).map((data) => JSON.parse(data) as unknown),
       );
     }
-    const outputs = said.map((one) => (one as { response: { output: unknown } }).response.output);
+    const outputs = events.map((one) => (one as { response: { output: unknown } }).response.output);
     expect([outputs, decoder.overflowed]).toEqual([["short", null, "short"], false]);
   }
 });

@@ -97,8 +97,8 @@ function* forgeries(key: string): Generator<string> {
   yield `${key}0`;
   yield ` ${key}`;
   yield "";
-  for (let made = 0; made < FORGED - 3500; made++) {
-    const id = made % 3 === 0 ? "c" : "ab".charAt(made % 2);
+  for (let n = 0; n < FORGED - 3500; n++) {
+    const id = n % 3 === 0 ? "c" : "ab".charAt(n % 2);
     yield `svc_sk_eu_live_${id}${randomBase62(39)}`;
   }
 }

@@ -15,21 +15,21 @@ function authenticate(
   });
 }
 
-type Failing<Stub> = { readonly made: () => number; readonly stub: (name: string) => Stub };
+type Failing<Stub> = { readonly createdCount: () => number; readonly stub: (name: string) => Stub };
 
 /**
  * Returns stubs whose calls throw these errors in order, then real ones. Counts the created stubs.
  */
 function failing<Stub>(errors: readonly object[], real: (name: string) => Stub): Failing<Stub> {
-  let made = 0;
+  let count = 0;
   const stub = (name: string): Stub => {
-    const error = errors[made];
-    made++;
+    const error = errors[count];
+    count++;
     if (error === undefined) return real(name);
     const call = (): Promise<never> => Promise.reject(Object.assign(new Error("lost"), error));
     return { whose: call, admit: call } as Stub;
   };
-  return { made: () => made, stub };
+  return { createdCount: () => count, stub };
 }
 
 const registerOf = (hash: string): ReturnType<KeyAdmissionDeps["register"]> =>
@@ -83,15 +83,15 @@ describe.each(OBJECTS)(
       "handles the failure when the key is first used: %s",
       async (_name, errors, stubs, outcome) => {
         const { key } = await makeKey({ scope });
-        const made: (() => number)[] = [];
+        const counts: (() => number)[] = [];
         const stub: Stubs = (real) => {
           const failed = failing(errors, real);
-          made.push(failed.made);
+          counts.push(failed.createdCount);
           return failed.stub;
         };
         const answer = await authenticate(`Bearer ${key}`, options(stub));
         expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
-        expect(made.map((count) => count())).toEqual([stubs]);
+        expect(counts.map((count) => count())).toEqual([stubs]);
       },
     );
   },

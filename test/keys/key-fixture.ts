@@ -65,12 +65,12 @@ export const draftedHashes = new Set<string>();
 /** Returns a key that isn't in the database yet. */
 export async function draftKey(
   member: { id: string; orgId: string },
-  wish: { rpmLimit?: number; scope?: KeyScope; createdAt?: number } = {},
+  fields: { rpmLimit?: number; scope?: KeyScope; createdAt?: number } = {},
 ): Promise<MadeKey> {
-  const scope = wish.scope ?? "regional";
+  const scope = fields.scope ?? "regional";
   const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
   draftedHashes.add(minted.hash);
-  const createdAt = wish.createdAt ?? Date.now();
+  const createdAt = fields.createdAt ?? Date.now();
   const booked: StoredKey = {
     keyId: mintId("key_", createdAt),
     keyHash: minted.hash,
@@ -79,7 +79,7 @@ export async function draftKey(
     name: "a key",
     prefix: minted.prefix,
     scope,
-    rpmLimit: wish.rpmLimit ?? 60,
+    rpmLimit: fields.rpmLimit ?? 60,
     createdAt,
     lastUsedAt: null,
     revokedAt: null,
@@ -93,12 +93,12 @@ export async function draftKey(
 
 /** Creates an active key in the database. */
 export async function makeKey(
-  wish: { rpmLimit?: number; scope?: KeyScope } = {},
+  fields: { rpmLimit?: number; scope?: KeyScope } = {},
 ): Promise<MadeKey> {
-  const made = await draftKey(await makeMember(), wish);
-  const inserted = await insertKey(env.DB, made.booked, null);
+  const draft = await draftKey(await makeMember(), fields);
+  const inserted = await insertKey(env.DB, draft.booked, null);
   if (!inserted.ok) throw new Error("the key was not inserted");
-  return made;
+  return draft;
 }
 
 /** Shifts the clock of the Worker and its objects. Null restores it. */
@@ -112,20 +112,20 @@ export function shiftClock(offsetMs: number | null): void {
  * warnings afterwards.
  */
 export function watchedDatabase(): { readonly book: WatchedDatabase } {
-  const world: { book?: WatchedDatabase } = {};
+  const current: { book?: WatchedDatabase } = {};
   beforeEach(() => {
-    world.book = new WatchedDatabase();
+    current.book = new WatchedDatabase();
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
   });
   afterEach(() => {
-    world.book?.restore();
+    current.book?.restore();
     shiftClock(null);
     vi.restoreAllMocks();
   });
   return {
     get book() {
-      if (world.book === undefined) throw new Error("only a running test has a book");
-      return world.book;
+      if (current.book === undefined) throw new Error("only a running test has a book");
+      return current.book;
     },
   };
 }

@@ -16,7 +16,7 @@ import {
   worstMinute,
 } from "./register-fixture.ts";
 
-const world = watchedDatabase();
+const database = watchedDatabase();
 
 it("a key's Durable Object rejects an unknown key, and stores nothing", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
@@ -42,12 +42,12 @@ it("a key's Durable Object admits a key that is added to the database after a fi
 
 it("a key's Durable Object queries the database only once, even if the first uses are concurrent", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
-  world.book.statements.length = 0;
+  database.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
-  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(database.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
   await evictDurableObject(registerOf(booked.keyHash));
   expect(await burst(booked.keyHash, 10)).toBe(10);
-  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(database.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a key's Durable Object applies, within a minute of use, a limit that changed in the database", async () => {
@@ -76,7 +76,8 @@ it("a key's Durable Object applies, within a minute of use, a limit that changed
 
 /** Returns how often the database recorded a use of the key. */
 function uses(hash: string): number {
-  return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
+  return database.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at"))
+    .length;
 }
 
 it("a key's Durable Object updates last_used_at at most once a minute, even across evictions, and never decreases it", async () => {
@@ -133,9 +134,9 @@ it("a key's Durable Object admits a request before the database records the use"
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
-  world.book.hold();
+  database.book.hold();
   expect(await burst(booked.keyHash, 5)).toBe(5);
-  world.book.open();
+  database.book.open();
 });
 
 it("a key's Durable Object detects within a minute of use that the key was deleted from the database", async () => {
@@ -151,20 +152,20 @@ it("a key's Durable Object detects within a minute of use that the key was delet
 
 it("a key's Durable Object returns 503 instead of 401 for a first use while the database is down", async () => {
   const { booked } = await makeKey();
-  world.book.broken = true;
+  database.book.broken = true;
   const answers = await Promise.all([
     registerOf(booked.keyHash).admit(),
     registerOf(booked.keyHash).admit(),
   ]);
   expect(answers.map(kindOf)).toEqual(["storage_unavailable", "storage_unavailable"]);
-  world.book.broken = false;
+  database.book.broken = false;
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
 it("a key's Durable Object admits a known key while the database is down, even if the use can't be recorded", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
-  world.book.broken = true;
+  database.book.broken = true;
   shiftClock(MINUTE_MS + 1000);
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });

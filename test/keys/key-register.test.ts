@@ -46,7 +46,7 @@ it("a key's Durable Object writes one row per admission", async () => {
 /** The database itself, because a test only delays the key object's queries. */
 const realDatabase = env.DB;
 
-const world = watchedDatabase();
+const database = watchedDatabase();
 
 /** Changes a limit as an operator does: in the database, then in the key object. */
 async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {
@@ -75,32 +75,32 @@ it("a key's Durable Object stores no limit for an unused key, and reads the limi
 
 it("a key's Durable Object ignores the limit from its first database read if the limit changes during the read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
-  world.book.hold();
-  world.book.statements.length = 0;
+  database.book.hold();
+  database.book.statements.length = 0;
   const first = registerOf(booked.keyHash).admit();
-  await eventually(() => expect(world.book.statements).toHaveLength(1));
+  await eventually(() => expect(database.book.statements).toHaveLength(1));
   await change(booked, 2);
-  world.book.open();
+  database.book.open();
   expect(kindOf(await first)).toBe("admitted");
   expect(await burst(booked.keyHash, 5)).toBe(1);
-  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
+  expect(database.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
 it("a key's Durable Object ignores the limit from a repeated database read if the limit changes during the read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>
-    world.book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
+    database.book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
   await eventually(() => expect(notes()).toBe(1));
-  world.book.hold();
+  database.book.hold();
   shiftClock(MINUTE_MS + 1000);
   await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(2));
   await change(booked, 2);
-  world.book.open();
+  database.book.open();
   // A second use is recorded only after the first response was applied.
   shiftClock(2 * MINUTE_MS + 2000);
-  world.book.hold();
+  database.book.hold();
   await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(3));
   expect(await burst(booked.keyHash, 5)).toBe(1);
@@ -133,13 +133,13 @@ it("the lookup of a key's owner doesn't count against the key's requests per min
 
 it("the lookup of a key's owner queries the database once for concurrent first uses", async () => {
   const { booked } = await makeKey();
-  world.book.statements.length = 0;
+  database.book.statements.length = 0;
   await Promise.all([
     lookupOutcome(booked.keyHash),
     lookupOutcome(booked.keyHash),
     registerOf(booked.keyHash).admit(),
   ]);
-  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(database.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("the lookup of a key's owner fails for a revoked key, even if the database has no revocation", async () => {
@@ -165,14 +165,14 @@ it("the lookup of a key's owner returns 503 for uncached keys while the database
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
-  world.book.broken = true;
+  database.book.broken = true;
   expect(await lookupOutcome(booked.keyHash)).toBe("storage_unavailable");
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
 });
 
 it("the lookup of a key's owner records the use once a minute, and detects a revocation", async () => {
   const { booked } = await makeKey();
-  world.book.statements.length = 0;
+  database.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {
     expect(await lookupOutcome(booked.keyHash)).toBe("identified");
   }
@@ -180,9 +180,9 @@ it("the lookup of a key's owner records the use once a minute, and detects a rev
     const noted = await findKeyByHash(env.DB, booked.keyHash);
     expect(noted?.lastUsedAt).toBeGreaterThan(0);
   });
-  expect(world.book.about(booked.keyHash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(
-    1,
-  );
+  expect(
+    database.book.about(booked.keyHash).filter((sql) => sql.startsWith("UPDATE")),
+  ).toHaveLength(1);
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
   expect(await lookupOutcome(booked.keyHash)).toBe("identified");
@@ -201,35 +201,35 @@ it("a key's Durable Object rejects the key once a call to revoke has returned, e
 
 it("a key's Durable Object revokes an unused key without querying the database", async () => {
   const { booked } = await makeKey();
-  world.book.statements.length = 0;
+  database.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
-  expect(world.book.statements).toEqual([]);
+  expect(database.book.statements).toEqual([]);
 });
 
 it("a key's Durable Object rejects a key that is revoked during the first read of the database", async () => {
   const { booked } = await makeKey();
-  world.book.hold();
-  world.book.statements.length = 0;
+  database.book.hold();
+  database.book.statements.length = 0;
   const early = [registerOf(booked.keyHash).admit(), registerOf(booked.keyHash).admit()];
-  await eventually(() => expect(world.book.statements).toHaveLength(1));
+  await eventually(() => expect(database.book.statements).toHaveLength(1));
   await registerOf(booked.keyHash).revoke(now(env));
-  world.book.open();
+  database.book.open();
   expect((await Promise.all(early)).map(kindOf)).toEqual(["invalid_api_key", "invalid_api_key"]);
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
 it("a key's Durable Object rejects a key that is revoked during a later read of the database", async () => {
   const { booked } = await makeKey();
-  world.book.hold();
+  database.book.hold();
   const first = registerOf(booked.keyHash).admit();
-  await eventually(() => expect(world.book.statements.at(-1)).toMatch(/^SELECT/));
-  world.book.open();
-  world.book.hold();
+  await eventually(() => expect(database.book.statements.at(-1)).toMatch(/^SELECT/));
+  database.book.open();
+  database.book.hold();
   expect(kindOf(await first)).toBe("admitted");
-  await eventually(() => expect(world.book.statements.at(-1)).toMatch(/^UPDATE/));
+  await eventually(() => expect(database.book.statements.at(-1)).toMatch(/^UPDATE/));
   await registerOf(booked.keyHash).revoke(now(env));
-  world.book.open();
+  database.book.open();
   await registerOf(booked.keyHash).admit();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });

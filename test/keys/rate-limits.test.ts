@@ -52,9 +52,9 @@ function keyOfRegister({ booked }: Awaited<ReturnType<typeof makeKey>>): Key {
     },
     revoke: () => register.revoke(5),
     sibling: async (rpmLimit) => {
-      const made = await draftKey({ id: memberId, orgId }, { rpmLimit });
-      await insertKey(env.DB, made.booked, null);
-      return keyOfRegister(made);
+      const draft = await draftKey({ id: memberId, orgId }, { rpmLimit });
+      await insertKey(env.DB, draft.booked, null);
+      return keyOfRegister(draft);
     },
   };
 }

@@ -109,8 +109,8 @@ describe("the revocation of a key", () => {
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
     "returns %s if the key's Durable Object fails, and leaves the database unchanged",
-    async (...given) => {
-      const [kind, calls, faults] = given;
+    async (...args) => {
+      const [kind, calls, faults] = args;
       const { booked } = await makeKey();
       expect(await revokeKeyEverywhere(services(5, faults), booked)).toEqual({
         ok: false,
@@ -155,14 +155,14 @@ describe("the revocation of a key", () => {
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
     "returns %s while another region can't be notified, and succeeds on a retry",
-    async (...given) => {
-      const [kind, calls, deaf] = given;
+    async (...args) => {
+      const [kind, calls, deaf] = args;
       const { booked } = await makeKey({ scope: "global" });
       await registerOf(booked.keyHash).admit();
       const failed = await revokeKeyEverywhere(services(5, [], deaf), booked);
       expect(failed).toEqual({ ok: false, failure: { kind } });
-      const told = Array.from({ length: calls }, () => "us/revocations 5");
-      expect(steps).toEqual(["register", ...told]);
+      const notifications = Array.from({ length: calls }, () => "us/revocations 5");
+      expect(steps).toEqual(["register", ...notifications]);
       expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
       expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
       steps = [];

@@ -26,7 +26,7 @@ class Outside {
     this.groups = new CallGroups(sideBySide);
   }
 
-  ask(part: number): Promise<number> {
+  call(part: number): Promise<number> {
     return this.groups.callPart("one", {
       part,
       callAlone: async () => (await this.#called([part], part)).map(answerOf)[0] ?? Number.NaN,
@@ -76,9 +76,9 @@ const STEPS: readonly Step[] = ["ask", "ask", "ask", "ask", "end", "end", "fail"
 /** Adds parts in sequence, whose calls end, fail or hang in any order. */
 class Run {
   readonly #outside: Outside;
-  readonly #heard = new Map<number, number | string>();
+  readonly #results = new Map<number, number | string>();
   readonly #ended = new Set<Outside["calls"][number]>();
-  #asked = 0;
+  #partCount = 0;
 
   constructor(sideBySide: number) {
     this.#outside = new Outside(sideBySide);
@@ -106,26 +106,26 @@ class Run {
     const parts = sent.flat();
     // Only the caller of a hanging call can wait forever. Waiting parts have a timer.
     const carriers = new Set(this.#outside.calls.map(({ by }) => by));
-    const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
+    const all = Array.from({ length: this.#partCount }, (_, i) => i + 1);
     return [
       ...parts.filter((part, i) => parts.indexOf(part) !== i).map((part) => `${part} sent twice`),
       ...sent
         .filter(({ length }) => length > GROUPED_PARTS_MAX)
         .map(({ length }) => `a call of ${length}`),
-      ...[...this.#heard]
-        .filter(([part, heard]) => typeof heard === "number" && heard !== part * 2)
-        .map(([part]) => `${part} heard another's answer`),
+      ...[...this.#results]
+        .filter(([part, result]) => typeof result === "number" && result !== part * 2)
+        .map(([part]) => `${part} received another part's result`),
       ...all
-        .filter((part) => !this.#heard.has(part) && !carriers.has(part))
-        .map((part) => `${part} heard nothing`),
+        .filter((part) => !this.#results.has(part) && !carriers.has(part))
+        .map((part) => `${part} received no result`),
     ];
   }
 
   #ask(): void {
-    const part = ++this.#asked;
-    this.#outside.ask(part).then(
-      (answer) => this.#heard.set(part, answer),
-      (error: Error) => this.#heard.set(part, error.message),
+    const part = ++this.#partCount;
+    this.#outside.call(part).then(
+      (answer) => this.#results.set(part, answer),
+      (error: Error) => this.#results.set(part, error.message),
     );
   }
 
@@ -143,15 +143,15 @@ class Run {
 describe("a group of calls", () => {
   it("starts a single call immediately, and then collects further calls in order", async () => {
     const outside = new Outside();
-    const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
+    const results = [1, 2, 3, 4].map((part) => outside.call(part));
     expect(outside.sent).toEqual([[1]]);
     outside.calls[0]?.end();
     await settled();
     expect(outside.sent).toEqual([[1], [2, 3, 4]]);
     outside.calls[1]?.end();
     await settled();
-    await expect(Promise.all(asked)).resolves.toEqual([2, 4, 6, 8]);
-    const later = outside.ask(5);
+    await expect(Promise.all(results)).resolves.toEqual([2, 4, 6, 8]);
+    const later = outside.call(5);
     expect(outside.sent.at(-1)).toEqual([5]);
     outside.calls[2]?.end();
     await expect(later).resolves.toBe(10);
@@ -160,27 +160,27 @@ describe("a group of calls", () => {
   it("runs a few calls concurrently, and groups only additional calls", async () => {
     const outside = new Outside(CONCURRENT_CALLS_MAX);
     const first = Array.from({ length: CONCURRENT_CALLS_MAX }, (_, i) => i + 1);
-    const asked = [...first, 11, 12].map((part) => outside.ask(part));
+    const results = [...first, 11, 12].map((part) => outside.call(part));
     expect(outside.sent).toEqual(first.map((part) => [part]));
     outside.calls[0]?.end();
     await vi.advanceTimersByTimeAsync(0);
-    asked.push(outside.ask(13));
+    results.push(outside.call(13));
     expect(outside.sent.at(-1)).toEqual([11, 12, 13]);
     for (const { end } of outside.calls) end();
     await settled();
-    await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
+    await expect(Promise.all(results)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
   it("starts the next call even if the previous call never ends", async () => {
     const outside = new Outside();
-    void outside.ask(1); // its call never ends
-    const others = [2, 3].map((part) => outside.ask(part));
+    void outside.call(1); // its call never ends
+    const others = [2, 3].map((part) => outside.call(part));
     await vi.advanceTimersByTimeAsync(150); // no caller waits longer for it
     expect(outside.sent).toEqual([[1], [2, 3]]);
     outside.calls[1]?.end();
     await settled();
     await expect(Promise.all(others)).resolves.toEqual([4, 6]);
-    const later = outside.ask(4);
+    const later = outside.call(4);
     expect(outside.sent).toEqual([[1], [2, 3], [4]]);
     outside.calls[2]?.end();
     await expect(later).resolves.toBe(8);

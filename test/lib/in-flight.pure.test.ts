@@ -100,7 +100,7 @@ describe("the limiter of concurrent requests", () => {
   it("keeps slots for operators, other people and new keys after one person has used up a limit", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): RequestSlot | OverloadReason => room.take("", 0, 0, owner);
-    for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
+    for (let taken = 0; taken < 3; taken++) expect(typeof takeAs("person:1")).toBe("object");
     expect(takeAs("person:1")).toBe("organization");
     expect(typeof takeAs("person:2")).toBe("object");
     expect(typeof takeAs("operators")).toBe("object");

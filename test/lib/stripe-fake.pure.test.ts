@@ -73,8 +73,8 @@ const cardOf = ({ payment_method: card }: Stripe.PaymentIntent): string =>
   typeof card === "string" ? card : "none";
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Stripe.errors.StripeError ? (error.code ?? error.type) : String(error);
-const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
-  asked.then(() => "accepted", codeOf);
+const refused = async (call: Promise<unknown>): Promise<string | undefined> =>
+  call.then(() => "accepted", codeOf);
 
 describe("the fake Stripe, called by Stripe's own client", () => {
   it("completes a checkout: charges the total with tax, saves the card and marks an invoice as paid", async () => {
@@ -219,9 +219,9 @@ describe("the fake Stripe", () => {
   it.each(WRONG)("rejects a session with %s, like Stripe", async (_what, wrong, code) => {
     const client = withClient();
     const { id } = await client.stripe.customers.create({});
-    const asked = { ...order(id, client.expires_at()), ...wrong };
+    const params = { ...order(id, client.expires_at()), ...wrong };
     expect(
-      codeOf(await client.stripe.checkout.sessions.create(asked).catch((error: unknown) => error)),
+      codeOf(await client.stripe.checkout.sessions.create(params).catch((error: unknown) => error)),
     ).toBe(code);
     expect(client.fake.world.sessions.size).toBe(0);
   });
@@ -264,7 +264,7 @@ describe("a Stripe idempotency key", () => {
       expect(
         await refused(stripe.customers.create({ name: "Third" }, { idempotencyKey: "third" })),
       ).toBe("StripeAPIError");
-      expect(fake.asked.at(-1)).toMatchObject({ status: 500, replayed });
+      expect(fake.requests.at(-1)).toMatchObject({ status: 500, replayed });
     }
     expect(fake.world.customers.size).toBe(3);
   });
@@ -287,7 +287,7 @@ describe("a Stripe idempotency key", () => {
   it("rejects a repeated request while the first request is in progress", async () => {
     const { promise: waits, resolve: done } = Promise.withResolvers<void>();
     const fake = new FakeStripe({ now: () => 0, sleep: () => waits });
-    const ask = () =>
+    const createCustomer = () =>
       fake.handle(
         new Request("https://api.stripe.com/v1/customers", {
           method: "POST",
@@ -300,9 +300,9 @@ describe("a Stripe idempotency key", () => {
         }),
       );
     fake.fault({ kind: "slow", when: "after" });
-    const first = ask();
+    const first = createCustomer();
     await Promise.resolve();
-    await expect.poll(async () => (await ask()).status).toBe(409);
+    await expect.poll(async () => (await createCustomer()).status).toBe(409);
     done();
     expect((await first).status).toBe(200);
     expect(fake.world.customers.size).toBe(1);

@@ -4,39 +4,39 @@ import { StopSource, Timers } from "../../src/shared/timers.ts";
 
 it("a stop signal notifies every listener once, except removed listeners", () => {
   const stop = new StopSource();
-  const told: string[] = [];
-  const gone = (): void => void told.push("gone");
-  stop.addEventListener("abort", () => told.push("one"));
+  const calls: string[] = [];
+  const gone = (): void => void calls.push("gone");
+  stop.addEventListener("abort", () => calls.push("one"));
   stop.addEventListener("abort", gone);
-  stop.addEventListener("abort", () => told.push("two"));
+  stop.addEventListener("abort", () => calls.push("two"));
   stop.removeEventListener("abort", gone);
   expect(stop.aborted).toBe(false);
   stop.abort();
   stop.abort();
-  expect(told).toEqual(["one", "two"]);
+  expect(calls).toEqual(["one", "two"]);
   expect(stop.aborted).toBe(true);
 });
 
 it("a stop signal ignores a listener that is added after the stop, as an AbortSignal does", () => {
   const stop = new StopSource();
   stop.abort();
-  const told: string[] = [];
-  stop.addEventListener("abort", () => told.push("late"));
-  expect(told).toEqual([]);
+  const calls: string[] = [];
+  stop.addEventListener("abort", () => calls.push("late"));
+  expect(calls).toEqual([]);
 });
 
 it("a stop signal skips a listener that an earlier listener removes or adds", () => {
   const stop = new StopSource();
-  const told: string[] = [];
-  const second = (): void => void told.push("second");
+  const calls: string[] = [];
+  const second = (): void => void calls.push("second");
   stop.addEventListener("abort", () => {
-    told.push("first");
+    calls.push("first");
     stop.removeEventListener("abort", second);
-    stop.addEventListener("abort", () => told.push("new"));
+    stop.addEventListener("abort", () => calls.push("new"));
   });
   stop.addEventListener("abort", second);
   stop.abort();
-  expect(told).toEqual(["first"]);
+  expect(calls).toEqual(["first"]);
 });
 
 /** Runs synchronously, so that no timer of an earlier file interferes. */

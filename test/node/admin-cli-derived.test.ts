@@ -57,17 +57,20 @@ it("the admin CLI rotates a key with an overlap, prints the same secret on a rep
 
 it("the admin CLI lists and ends a session", async () => {
   const { orgId, key } = await Account.open(operator.region);
-  const made = (await (await post("/sessions", {}, key)).json()) as { id: string; token: string };
-  expect(await statusWith(made.token)).toBe(200);
-  expect(await operator.prints(`sessions list ${orgId}`)).toContain(made.id);
-  expect(await operator.prints(`sessions end ${orgId} ${made.id}`)).toMatch(/ended +true\n/);
-  expect(await statusWith(made.token)).toBe(401);
+  const session = (await (await post("/sessions", {}, key)).json()) as {
+    id: string;
+    token: string;
+  };
+  expect(await statusWith(session.token)).toBe(200);
+  expect(await operator.prints(`sessions list ${orgId}`)).toContain(session.id);
+  expect(await operator.prints(`sessions end ${orgId} ${session.id}`)).toMatch(/ended +true\n/);
+  expect(await statusWith(session.token)).toBe(401);
 });
 
 it("the admin CLI lists, tests and replays a webhook, and prints why deliveries failed", async () => {
   const { orgId, key } = await Account.open(operator.region);
-  const made = await post("/webhooks", { url: "http://127.0.0.1:9/hook" }, key);
-  const { id } = (await made.json()) as { id: string };
+  const response = await post("/webhooks", { url: "http://127.0.0.1:9/hook" }, key);
+  const { id } = (await response.json()) as { id: string };
   const list = async (): Promise<string> => operator.prints(`webhooks list ${orgId}`);
   expect(await operator.prints(`webhooks test ${orgId} ${id}`)).toMatch(/delivered +false\n/);
   const replayed = await operator.prints(`webhooks replay ${orgId} ${id} --since 2020-01-01`);
@@ -142,10 +145,10 @@ it.each([
   "the admin CLI derives a command from each documented operation: tags %s",
   async (words, method, at, body) => {
     const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const server = createServer((request, response) => {
       void text(request).then((sent) => {
-        asked.push([request.method, request.url, sent === "" ? null : JSON.parse(sent)]);
+        requests.push([request.method, request.url, sent === "" ? null : JSON.parse(sent)]);
         return response.end(JSON.stringify(words.startsWith("list") ? { tags: [tag] } : tag));
       });
     });
@@ -158,7 +161,7 @@ it.each([
     addDerivedCommands(program, MADE_UP);
     try {
       await program.parseAsync(["tags", ...words.split(" "), "--url", url], { from: "user" });
-      expect(asked).toEqual([[method, `/admin/v1/orgs/${ORG}/tags${at}`, body]]);
+      expect(requests).toEqual([[method, `/admin/v1/orgs/${ORG}/tags${at}`, body]]);
       const printed = words.startsWith("list")
         ? /^id +tokens per minute +created\n-+\ntag_1 +2026-11-21T09:00:00Z\n$/
         : /^id +tag_1\ntokens per minute +none\ncreated +2026-11-21T09:00:00Z\n$/;

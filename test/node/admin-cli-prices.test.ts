@@ -25,8 +25,8 @@ beforeAll(async () => {
   operator = await startOperator();
   account = await Account.open(operator.region);
   const answer = await account.chat(QUESTION);
-  const said = await answer.text();
-  assert.equal(answer.status, 200, said);
+  const text = await answer.text();
+  assert.equal(answer.status, 200, text);
 });
 afterAll(async () => {
   await operator.stop();
@@ -129,9 +129,9 @@ describe("the command turnpike prices", () => {
   });
 
   it("assigns and removes an organization's price list, but rejects an unknown list", async () => {
-    const given = await operator.runs(`orgs prices ${account.orgId} partners`);
-    expect(given, given.err).toMatchObject({ code: 0 });
-    expect(given.out).toMatch(/^price list +partners$/m);
+    const assigned = await operator.runs(`orgs prices ${account.orgId} partners`);
+    expect(assigned, assigned.err).toMatchObject({ code: 0 });
+    expect(assigned.out).toMatch(/^price list +partners$/m);
     const refused = await operator.runs(`orgs prices ${account.orgId} nobodys`);
     expect(refused).toMatchObject({ code: 1, out: "" });
     expect(refused.err).toContain("price_list");

@@ -108,7 +108,7 @@ describe("the command turnpike settle", () => {
     expect(JSON.parse((await operator.runs("settle --json", tail)).out)).toEqual({
       settlements: [{ request_id: id, result: "settled", charged_micro: 42, shortfall_micro: 0 }],
     });
-    expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
+    expect(await account.fullBalance()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
   });
 
   it("posts all other lines if one line is rejected, and exits with 1", async () => {

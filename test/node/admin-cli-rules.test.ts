@@ -30,8 +30,8 @@ it.each([
   ["https://example.com/eu", "https://example.com/eu/admin/v1"],
   ["http://localhost:8787", "http://localhost:8787/admin/v1"],
   ["http://[::1]:8787", "http://[::1]:8787/admin/v1"],
-])("the admin CLI reads the address %s as %s", (given, expected) => {
-  expect(adminUrl(given)).toBe(expected);
+])("the admin CLI reads the address %s as %s", (address, expected) => {
+  expect(adminUrl(address)).toBe(expected);
 });
 
 it.each([
@@ -42,8 +42,8 @@ it.each([
   "https://user:password@eu.example.com",
   "https://eu.example.com?a=1",
   "https://eu.example.com/v1",
-])("the admin CLI rejects the address %s", (given) => {
-  expect(() => adminUrl(given)).toThrow(WrongUsage);
+])("the admin CLI rejects the address %s", (address) => {
+  expect(() => adminUrl(address)).toThrow(WrongUsage);
 });
 
 it.each([
@@ -66,9 +66,9 @@ it.each(["", ".5", "5.", "1e3", "1,5", "1.0000000", "9007199254.740992", "NaN", 
 );
 
 it("the admin CLI accepts IDs, slugs and free text as arguments, because they aren't secrets", () => {
-  const given = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
+  const args = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
   const free = ["--reference", "0".repeat(64), "--file", `/logs/${"a".repeat(40)}`];
-  expect(() => refuseSecrets([...given, ...free], "t".repeat(40))).not.toThrow();
+  expect(() => refuseSecrets([...args, ...free], "t".repeat(40))).not.toThrow();
 });
 
 it("the admin CLI rejects path segments that would escape the base path", () => {
@@ -152,8 +152,8 @@ it("the admin CLI prints the release with --version", async () => {
 });
 
 it("the admin CLI prints an error as JSON with --json", async () => {
-  const given = ["orgs", "list", "--url", "http://127.0.0.1:9", "--json"];
-  const started = startProgram(["scripts/admin.ts", ...given], { TURNPIKE_ADMIN_TOKEN: "token" });
+  const args = ["orgs", "list", "--url", "http://127.0.0.1:9", "--json"];
+  const started = startProgram(["scripts/admin.ts", ...args], { TURNPIKE_ADMIN_TOKEN: "token" });
   expect(await started.ended).toBe(1);
   expect(JSON.parse(started.output())).toMatchObject({
     error: { message: expect.any(String), maybe_done: false },
@@ -162,9 +162,9 @@ it("the admin CLI prints an error as JSON with --json", async () => {
 
 /** Returns the completions that bash finds for the last of these words. */
 function completed(...words: readonly string[]): readonly string[] {
-  const given = ["admin", ...words].map((word) => `'${word}'`).join(" ");
+  const args = ["admin", ...words].map((word) => `'${word}'`).join(" ");
   const script = `${completionScript(program(), false)}
-COMP_WORDS=(${given}); COMP_CWORD=${words.length}; _turnpike_admin
+COMP_WORDS=(${args}); COMP_CWORD=${words.length}; _turnpike_admin
 printf '%s\\n' "\${COMPREPLY[@]}"`;
   const printed = execFileSync("bash", ["-c", script]).toString();
   return printed.split("\n").filter((word) => word !== "");

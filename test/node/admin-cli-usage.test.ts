@@ -15,12 +15,12 @@ const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 const URL_VARIABLES = { TURNPIKE_URL: "http://127.0.0.1:9", TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
 
 describe("an invalid call of the admin CLI", () => {
-  let asked = 0;
+  let requestCount = 0;
   let server: Server;
   let url: string;
   beforeAll(async () => {
     ({ server, url } = await listening((_request, response) => {
-      asked += 1;
+      requestCount += 1;
       response.end("{}");
     }));
   });
@@ -51,11 +51,11 @@ describe("an invalid call of the admin CLI", () => {
     [["settle"], /no settlement_unsaved line/],
     [["settle", "--file", "does/not/exist"], /Can't read the file/],
     [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
-  ] as const)("exits with 2 and an explanation: %j", async (given, words) => {
+  ] as const)("exits with 2 and an explanation: %j", async (args, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-    const ran = await (given[0] === "settle"
-      ? runAdmin(given, { variables })
-      : callAdmin(given, variables));
+    const ran = await (args[0] === "settle"
+      ? runAdmin(args, { variables })
+      : callAdmin(args, variables));
     expect(ran, ran.err).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
   });
@@ -76,15 +76,15 @@ describe("an invalid call of the admin CLI", () => {
     [["orgs", "show", ADMIN_TOKEN]],
     [["credits", "add", ORG, "--micros", "1", "--reference", `x${ADMIN_TOKEN}`]],
     [["keys", "revoke", ORG, `svc_sk_eu_live_${"a".repeat(40)}`]],
-  ])("exits with 2 for a secret in the arguments, without printing it: %j", async (given) => {
-    const ran = await callAdmin(given, { ...URL_VARIABLES, TURNPIKE_URL: url });
+  ])("exits with 2 for a secret in the arguments, without printing it: %j", async (args) => {
+    const ran = await callAdmin(args, { ...URL_VARIABLES, TURNPIKE_URL: url });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(/looks like a secret/);
     expect(ran.err).not.toContain("a".repeat(20));
   });
 
   it("exits before the CLI calls any region", () => {
-    expect(asked).toBe(0);
+    expect(requestCount).toBe(0);
   });
 });
 
@@ -98,10 +98,10 @@ describe("the help that the admin CLI prints with --help", () => {
     [["credits", "correct", "--help"], "--dollars -2.50"],
     [["ledger", "--help"], "--all --json"],
     [["settle", "--help"], "settle --local eu < unsaved.log"],
-  ])("exits with 0 and prints examples: %j", async (given, example) => {
-    const { code, out, err } = await (given.length === 1 || given[0] === "settle"
-      ? runAdmin(given)
-      : callAdmin(given));
+  ])("exits with 0 and prints examples: %j", async (args, example) => {
+    const { code, out, err } = await (args.length === 1 || args[0] === "settle"
+      ? runAdmin(args)
+      : callAdmin(args));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain("Examples:");
     expect(out).toContain(example);
@@ -170,11 +170,11 @@ it("turnpike reconcile prints its progress, and continues from a cursor", async 
     seen.push(await json(request));
     const rows = seen.length * 1_000_000;
     const next = seen.length < 3 ? { next_after: `after-${rows}` } : {};
-    const standing = { credits_micro: 1, held_micro: 0, open_holds: 0 };
-    return { ...standing, differences: [], rows_read: rows, ...next };
+    const balance = { credits_micro: 1, held_micro: 0, open_holds: 0 };
+    return { ...balance, differences: [], rows_read: rows, ...next };
   };
   const { server, url } = await listening((request, response) => {
-    void answer(request).then((said) => response.end(JSON.stringify(said)));
+    void answer(request).then((body) => response.end(JSON.stringify(body)));
   });
   const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
   const ran = await callAdmin(["reconcile", ORG], variables);
@@ -252,7 +252,7 @@ const WELL = {
 };
 
 /** Runs `health` against this response. */
-async function healthOf(health: object, given: readonly string[] = [], variables = {}) {
+async function healthOf(health: object, args: readonly string[] = [], variables = {}) {
   const paid: { url: string; headers: object; body: string }[] = [];
   const { server, url } = await listening((request, response) => {
     if (request.method === "GET") {
@@ -270,7 +270,7 @@ async function healthOf(health: object, given: readonly string[] = [], variables
       response.end(isGood ? "{}" : '{"error":{"message":"No money."}}');
     });
   });
-  const ran = await callAdmin(["health", ...given], {
+  const ran = await callAdmin(["health", ...args], {
     ...URL_VARIABLES,
     TURNPIKE_URL: url,
     ...variables,

@@ -43,22 +43,22 @@ describe("the operator's CLI", () => {
     expect(await prints("members add second dev@example.com --role member")).toMatch(
       /role +member\n/,
     );
-    const made = await runs(
+    const created = await runs(
       "keys create second --member Dev@Example.com --name Laptop --scope global --rpm-limit 7",
     );
-    expect(made.out).toMatch(/^svc_sk_gbl_eu_live_\w{40}\n$/);
-    expect(made.err).toContain("shown only once");
-    const [id = ""] = /key_\w{24}/.exec(made.err) ?? [];
-    expect(await statusWith(made.out)).toBe(200);
+    expect(created.out).toMatch(/^svc_sk_gbl_eu_live_\w{40}\n$/);
+    expect(created.err).toContain("shown only once");
+    const [id = ""] = /key_\w{24}/.exec(created.err) ?? [];
+    expect(await statusWith(created.out)).toBe(200);
     expect(await prints(`keys show second ${id}`)).toMatch(/requests per minute +7\n/);
     const unconfirmed = await runs(`keys revoke second ${id}`);
     expect(unconfirmed).toMatchObject({ code: 2, out: "" });
     expect(unconfirmed.err).toMatch(/permanently revokes the key Laptop .* Add --yes/);
-    expect(await statusWith(made.out)).toBe(200);
+    expect(await statusWith(created.out)).toBe(200);
     const revoked = await runs(`keys revoke second ${id} --yes`);
     expect(revoked).toMatchObject({ code: 0, err: `${id} is revoked.\n` });
     expect(revoked.out).toMatch(/state +revoked\n/);
-    expect(await statusWith(made.out)).toBe(401);
+    expect(await statusWith(created.out)).toBe(401);
     expect(await prints("keys list second")).toMatch(
       new RegExp(`${id} +Laptop +svc_sk_gbl_eu_live_\\w{4} +global +7 +revoked`),
     );
@@ -159,7 +159,7 @@ describe("an organization's balance in the operator's CLI", () => {
       /Z +low_balance +2\.000000 +1\.000000\n/,
     );
     expect(await operator.prints(`alerts ${low.orgId} --json`)).toBe(
-      `${await operator.asked(`/orgs/${low.orgId}/alerts`)}\n`,
+      `${await operator.read(`/orgs/${low.orgId}/alerts`)}\n`,
     );
   });
 });
@@ -170,7 +170,7 @@ const ageless = (text: string): string => text.replaceAll(/"oldest_ms":\d+/g, '"
 it("the admin CLI prints the region's response unchanged with --json", async () => {
   const { orgId } = account;
   const at = `/orgs/${orgId}`;
-  const { keys } = JSON.parse(await operator.asked(`${at}/keys`)) as { keys: { id: string }[] };
+  const { keys } = JSON.parse(await operator.read(`${at}/keys`)) as { keys: { id: string }[] };
   const calls = [
     [`orgs show ${orgId}`, at],
     ["orgs list --limit 1 --offset 1", "/orgs?limit=1&offset=1"],
@@ -184,14 +184,14 @@ it("the admin CLI prints the region's response unchanged with --json", async () 
   for (const [command, path] of calls) {
     const isUnchanged = async (): Promise<boolean> => {
       const printed = await operator.prints(`${command} --json`);
-      return ageless(printed) === `${ageless(await operator.asked(path))}\n`;
+      return ageless(printed) === `${ageless(await operator.read(path))}\n`;
     };
     // A wallet can publish between the two responses.
     await expect.poll(isUnchanged, { message: path }).toBe(true);
   }
   // exits with 1 because this region has no peer
   const health = await operator.runs("health --json");
-  expect(ageless(health.out)).toBe(`${ageless(await operator.asked("/health"))}\n`);
+  expect(ageless(health.out)).toBe(`${ageless(await operator.read("/health"))}\n`);
 });
 
 it("the admin CLI prints the command that continues a list", async () => {

@@ -184,8 +184,8 @@ async function setUp(): Promise<void> {
     max_tokens: 16,
     stream: true,
   };
-  const ask = async (): Promise<void> => void (await (await account.chat(body)).text());
-  traffic = setInterval(() => void ask().catch(() => undefined), TRAFFIC_MS);
+  const sendChat = async (): Promise<void> => void (await (await account.chat(body)).text());
+  traffic = setInterval(() => void sendChat().catch(() => undefined), TRAFFIC_MS);
   prometheus = await Prometheus.start(regions);
 }
 

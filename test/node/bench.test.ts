@@ -109,10 +109,10 @@ it.each<[name: string, value: number, mark?: string]>([
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
-])("the benchmark computes %s from known measurements: %f", (name, value, said) => {
+])("the benchmark computes %s from known measurements: %f", (name, value, expected) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);
-  expect(figure === undefined ? "none" : mark(figure)).toContain(said ?? "");
+  expect(figure === undefined ? "none" : mark(figure)).toContain(expected ?? "");
 });
 
 it("the benchmark counts an unmeasured figure as a missed target", () => {

@@ -128,15 +128,15 @@ describe("the catalog check", () => {
   it("reads all pages of a model list", async () => {
     const list = PROVIDER_LISTS.find((one) => one.provider === "google");
     if (list === undefined) throw new Error("no list of Google");
-    const asked: string[] = [];
+    const pages: string[] = [];
     const listed = await readList(list, "key", async (input) => {
       const url = new URL(input instanceof Request ? input.url : input);
       const page = url.searchParams.get("pageToken");
-      asked.push(page ?? "first");
+      pages.push(page ?? "first");
       const models = [{ name: `models/${page ?? "first"}` }];
       return Response.json({ models, ...(page === null && { nextPageToken: "second" }) });
     });
-    expect(asked).toEqual(["first", "second"]);
+    expect(pages).toEqual(["first", "second"]);
     expect(listed.flatMap(({ names }) => names)).toEqual(["first", "second"]);
   });
 });
@@ -259,13 +259,13 @@ describe("the command admin catalog check", () => {
   });
   afterAll(() => void server.close());
 
-  const run = (given: readonly string[], key: string | null = "sk-openai") =>
+  const run = (args: readonly string[], key: string | null = "sk-openai") =>
     new Promise<{ code: number; out: string; error: string }>((resolve) => {
       const env = { PATH: process.env["PATH"] ?? "", OPENAI_BASE_URL: baseUrl };
-      const args = ["scripts/admin.ts", "catalog", "check", ...given];
+      const command = ["scripts/admin.ts", "catalog", "check", ...args];
       execFile(
         process.execPath,
-        args,
+        command,
         { env: key === null ? env : { ...env, OPENAI_API_KEY: key } },
         (failure, out, error) =>
           resolve({ code: failure === null ? 0 : Number(failure.code), out, error }),

@@ -59,7 +59,7 @@ async function takenOrGone(response: ServerResponse): Promise<void> {
   over.abort();
 }
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 /** Regions that soon give up on a client that reads nothing. */
 let hurried: UpstreamFixture;
 beforeAll(async () => {
@@ -73,7 +73,7 @@ beforeAll(async () => {
   };
   // Long enough to drain any response on a slow machine.
   const bindings = { DRAIN_S: "24" };
-  [world, hurried] = await Promise.all([
+  [fixture, hurried] = await Promise.all([
     startUpstreamFixture({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
     startUpstreamFixture({
       models,
@@ -83,22 +83,22 @@ beforeAll(async () => {
     }),
   ]);
 });
-afterAll(() => Promise.all([world.stop(), hurried.stop()]));
+afterAll(() => Promise.all([fixture.stop(), hurried.stop()]));
 
 it("a client that disconnects at any byte of a stream pays the same as a client that reads the whole stream", async () => {
   // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
-  const points = await disconnectAtEveryByte(world.eu, { model: "steps", ...body }, cuts);
+  const points = await disconnectAtEveryByte(fixture.eu, { model: "steps", ...body }, cuts);
   expect(points).toBeGreaterThan(2000);
-  await expect.poll(world.inFlight).toBe(0);
+  await expect.poll(fixture.inFlight).toBe(0);
 });
 
 describe("a client that stops reading", () => {
   it("pauses the provider's stream without losing data", async () => {
-    const { key, orgId } = await world.organization(FLOOD_CREDITS);
+    const { key, orgId } = await fixture.organization(FLOOD_CREDITS);
     flooded = 0;
-    const client = await world.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
+    const client = await fixture.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
     await client.readUntil((received) => received.length > 1000);
     client.socket.pause();
     await sleep(200);
@@ -108,7 +108,7 @@ describe("a client that stops reading", () => {
     client.socket.resume();
     await expect.poll(() => tail).toContain("[DONE]");
     expect(client.received().length).toBeGreaterThan(FLOOD * 2_000_000);
-    expect((await world.spent(orgId)).micro).toBe(EXACT);
+    expect((await fixture.spent(orgId)).micro).toBe(EXACT);
   });
 
   it("counts as disconnected after a time limit, and pays exactly the reported usage", async () => {
@@ -125,14 +125,14 @@ describe("a client that stops reading", () => {
   });
 
   it("still receives the whole stream after closing only its sending side", async () => {
-    const { key, orgId } = await world.organization();
-    const client = await world.open(key, "late-usage", { stream: true });
+    const { key, orgId } = await fixture.organization();
+    const client = await fixture.open(key, "late-usage", { stream: true });
     await client.readUntil((received) => received.includes("Hello"));
     client.socket.end();
     expect(await client.readUntil((received) => received.includes("[DONE]"))).toBe(true);
-    const { micro, held } = await world.spent(orgId);
+    const { micro, held } = await fixture.spent(orgId);
     expect({ micro, held }).toEqual({ micro: EXACT, held: 0 });
-    await expect.poll(world.inFlight).toBe(0);
+    await expect.poll(fixture.inFlight).toBe(0);
     await client.reset();
   });
 });

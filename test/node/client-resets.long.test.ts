@@ -32,17 +32,17 @@ const later = (ms: number, status: number, type: string, body: string): MockScri
 /** Responds after the client disconnected, which the gateway notices in the meantime. */
 const onceLeft = (status: number, type: string, body: string): MockScript =>
   scripted(async (response) => {
-    await left.promise;
+    await disconnected.promise;
     await sleep(HEARD_MS);
     response.writeHead(status, { "content-type": type }).end(body);
   });
 const HEARD_MS = 100;
 /** Resolves when the test's client has disconnected. */
-let left = Promise.withResolvers<void>();
+let disconnected = Promise.withResolvers<void>();
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamFixture({
+  fixture = await startUpstreamFixture({
     models: {
       "slow-stream": ["slow-stream"],
       "slow-json": ["slow-json"],
@@ -65,75 +65,80 @@ beforeAll(async () => {
     bindings: { DRAIN_S: "3" },
   });
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 type Leaving = {
   readonly model: string;
   readonly stream: boolean;
   /** Disconnects after this text and this number of provider requests. */
   readonly seen?: string;
-  readonly asked: number;
+  readonly requests: number;
   readonly micro: number;
   readonly estimated?: true;
   /** Charges output by time, because the progress of a JSON response is invisible. */
   readonly byTime?: true;
 };
 const silent = { micro: PROMPT, estimated: true } as const;
-const never = { model: "never", asked: 1, ...silent };
+const never = { model: "never", requests: 1, ...silent };
 const LEAVING: Readonly<Record<string, Leaving>> = {
-  "before the headers of a stream": { model: "slow-stream", stream: true, asked: 1, micro: EXACT },
-  "before the headers of JSON": { model: "slow-json", stream: false, asked: 1, micro: EXACT },
+  "before the headers of a stream": {
+    model: "slow-stream",
+    stream: true,
+    requests: 1,
+    micro: EXACT,
+  },
+  "before the headers of JSON": { model: "slow-json", stream: false, requests: 1, micro: EXACT },
   "before a stream that never starts": { ...never, stream: true },
   "before a JSON response that never arrives": { ...never, stream: false, byTime: true },
   "while the first route is failing": {
     model: "slow-then-fails",
     stream: true,
-    asked: 1,
+    requests: 1,
     micro: 0,
   },
   "while the second route is silent": {
     ...silent,
     model: "second-never",
     stream: true,
-    asked: 2,
+    requests: 2,
   },
   "after the last text, before usage": {
     model: "late-usage",
     stream: true,
     seen: "Hello",
-    asked: 1,
+    requests: 1,
     micro: EXACT,
   },
   "in a stream whose usage never arrives": {
     model: "no-usage",
     stream: true,
     seen: "Hello",
-    asked: 1,
+    requests: 1,
     micro: PROMPT + 2,
     estimated: true,
   },
-  "after [DONE]": { model: "good", stream: true, seen: "[DONE]", asked: 1, micro: EXACT },
+  "after [DONE]": { model: "good", stream: true, seen: "[DONE]", requests: 1, micro: EXACT },
 };
 
 describe("a client that resets its connection", () => {
   it.each(Object.entries(LEAVING))(
     "gets the rest of its hold back, pays once and ends the provider's request: %s",
     async (_, at) => {
-      left = Promise.withResolvers();
-      const { key, orgId } = await world.organization();
-      const before = world.mock.requests.length;
-      const client = await world.open(key, at.model, { stream: at.stream });
-      await expect.poll(() => world.mock.requests.length - before).toBe(at.asked);
+      disconnected = Promise.withResolvers();
+      const { key, orgId } = await fixture.organization();
+      const before = fixture.mock.requests.length;
+      const client = await fixture.open(key, at.model, { stream: at.stream });
+      await expect.poll(() => fixture.mock.requests.length - before).toBe(at.requests);
       await client.readUntil((received) => received.includes(at.seen ?? ""));
       await client.reset();
-      left.resolve();
-      const { micro, held, records } = await world.spent(orgId);
+      disconnected.resolve();
+      const { micro, held, records } = await fixture.spent(orgId);
       const output = at.byTime === true ? (records[0]?.usage.output ?? 0) : 0;
       expect(output > 0).toBe(at.byTime === true);
       expect({ micro, held }).toEqual({ micro: at.micro + 2 * output, held: 0 });
       expect(records).toMatchObject(at.micro === 0 ? [] : [{ estimated: at.estimated === true }]);
-      expect(world.mock.requests.length - before).toBe(at.asked);
-      await expect.poll(world.inFlight).toBe(0);
+      expect(fixture.mock.requests.length - before).toBe(at.requests);
+      await expect.poll(fixture.inFlight).toBe(0);
     },
   );
 });

@@ -39,8 +39,12 @@ describe("the list of the repository's dependencies", () => {
   });
 
   it("contains exact version numbers that equal the installed versions", () => {
-    const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
-    for (const [name, version] of Object.entries(wanted)) {
+    const declared = {
+      ...manifest.dependencies,
+      ...manifest.devDependencies,
+      ...manifest.overrides,
+    };
+    for (const [name, version] of Object.entries(declared)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
       expect([name, packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
     }

@@ -23,10 +23,10 @@ describe("the command deploy:check --live", () => {
   };
 
   it("reports nothing if the aliases stay the same", async () => {
-    const said = await live(REQUIRED);
-    expect(said.ready).toBe(true);
-    expect(changed(said)).toEqual([]);
-    expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
+    const report = await live(REQUIRED);
+    expect(report.ready).toBe(true);
+    expect(changed(report)).toEqual([]);
+    expect(report.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
   });
 
   it("reports a different embeddings model as an error until the operator accepts the model", async () => {
@@ -43,7 +43,7 @@ describe("the command deploy:check --live", () => {
 
   it("accepts the address as an argument and the token from the environment", async () => {
     const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
-    const given = [
+    const args = [
       "--env",
       "eu",
       "--config",
@@ -53,8 +53,8 @@ describe("the command deploy:check --live", () => {
       "--live",
       kept.region().url,
     ];
-    expect(await run(given, token)).toMatchObject({ code: 1 });
-    expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
+    expect(await run(args, token)).toMatchObject({ code: 1 });
+    expect(await run([...args, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
   });
 
   it("reports an error without a comparison for a wrong token, no response or another region", async () => {
@@ -63,9 +63,9 @@ describe("the command deploy:check --live", () => {
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not respond"],
       [{ env: "us" }, "is the address of eu, not of us"],
     ] as const) {
-      const said = await live(EU_SECRETS, more);
-      expect(changed(said)).toEqual([]);
-      const found = said.findings.find(({ where }) => where === "--live");
+      const report = await live(EU_SECRETS, more);
+      expect(changed(report)).toEqual([]);
+      const found = report.findings.find(({ where }) => where === "--live");
       expect(found).toMatchObject({ level: "error", problem: expect.stringContaining(problem) });
     }
   });
@@ -73,8 +73,8 @@ describe("the command deploy:check --live", () => {
   it("skips the comparison if the configuration is invalid", async () => {
     const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
     const wrong = files.write(euVars('MARKUP_PERCENT = "-1"'));
-    const said = await checked(wrong, { names: new Set(EU_SECRETS), running });
-    expect(said.findings.filter(({ level }) => level === "error")).toHaveLength(1);
-    expect(changed(said)).toEqual([]);
+    const report = await checked(wrong, { names: new Set(EU_SECRETS), running });
+    expect(report.findings.filter(({ level }) => level === "error")).toHaveLength(1);
+    expect(changed(report)).toEqual([]);
   });
 });

@@ -20,7 +20,7 @@ const files = new DeployFiles();
 afterAll(() => files.remove());
 
 /** Checks a ready region with this shell script as `wrangler`. */
-async function asked(script: string): Promise<DeployReport> {
+async function reportWith(script: string): Promise<DeployReport> {
   const bin = mkdtempSync(path.join(files.directory, "bin-"));
   const file = path.join(bin, "wrangler");
   writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
@@ -39,7 +39,7 @@ function listed(names: readonly string[]): string {
 
 /** Returns the findings about migrations for this output of wrangler. */
 async function saidOfMigrations(answer: string) {
-  const { findings, ready } = await asked(
+  const { findings, ready } = await reportWith(
     `case "$1" in d1) echo "$@" > ${path.join(files.directory, "d1")}; ${answer};; *) echo '${listed(EU_SECRETS)}';; esac`,
   );
   return { ready, found: findings.filter(({ where }) => where === "migrations") };
@@ -55,11 +55,13 @@ describe("the exit code of deploy:check", () => {
     const file = files.write();
     const words = await run(["--env", "eu", "--config", file, "--set", NAMES]);
     expect(words).toMatchObject({ code: 0 });
-    expect(words.said).toMatch(/embeddings\/cheapest +openai\/text-embedding-3-small\n/);
-    expect(words.said).toMatch(/\n0 errors, \d warnings?\. Next: npx wrangler deploy --env eu\n$/);
+    expect(words.output).toMatch(/embeddings\/cheapest +openai\/text-embedding-3-small\n/);
+    expect(words.output).toMatch(
+      /\n0 errors, \d warnings?\. Next: npx wrangler deploy --env eu\n$/,
+    );
     const json = await run(["--env", "eu", "--json", "--config", file, "--set", NAMES]);
     expect(json.code).toBe(0);
-    expect(JSON.parse(json.said)).toMatchObject({
+    expect(JSON.parse(json.output)).toMatchObject({
       ready: true,
       assumed: [],
       aliases: { "embeddings/cheapest": "openai/text-embedding-3-small" },
@@ -68,19 +70,19 @@ describe("the exit code of deploy:check", () => {
 
   it("equals 0 for a US region, whose secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
-    const given = ["--env", "us", "--config", files.write(), "--set", names];
-    expect(await run(given)).toMatchObject({ code: 0 });
+    const args = ["--env", "us", "--config", files.write(), "--set", names];
+    expect(await run(args)).toMatchObject({ code: 0 });
   });
 
   it("equals 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
-    const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
-    const program = startProgram(["scripts/deploy-check.ts", ...given]);
+    const args = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
+    const program = startProgram(["scripts/deploy-check.ts", ...args]);
     expect(await program.ended).toBe(1);
-    const said = program.output();
+    const output = program.output();
     for (const what of ["database_id is a placeholder", "routes contain", "PEERS contains"]) {
-      expect(said).toContain(what);
+      expect(output).toContain(what);
     }
-    expect(said).toContain("3 errors, ");
+    expect(output).toContain("3 errors, ");
   });
 
   it.each([
@@ -91,14 +93,14 @@ describe("the exit code of deploy:check", () => {
     ["--live without its token", ["--env", "eu", "--live", "https://eu.gateway.test"]],
     ["--live over plain HTTP", ["--env", "eu", "--live", "http://eu.gateway.test"]],
     ["a secret as an argument", ["--env", "eu", CANARY]],
-  ])("equals 2 for %s", async (_name, given) => {
-    expect(await run(given)).toMatchObject({ code: 2 });
+  ])("equals 2 for %s", async (_name, args) => {
+    expect(await run(args)).toMatchObject({ code: 2 });
   });
 
   it("equals 0 for --help, which lists the exit codes", async () => {
-    const { code, said } = await run(["--help"]);
+    const { code, output } = await run(["--help"]);
     expect(code).toBe(0);
-    expect(said).toContain(
+    expect(output).toContain(
       "Exits with 0 if the region is ready, 1 if something must be fixed, or 2",
     );
   });
@@ -106,32 +108,32 @@ describe("the exit code of deploy:check", () => {
 
 describe("the list of secrets in deploy:check", () => {
   it("contains only the secrets that wrangler lists for the region's environment and configuration", async () => {
-    const given = path.join(files.directory, "given");
-    const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
-    expect(said).toMatchObject({ ready: true, assumed: [] });
-    expect(readFileSync(given, "utf8")).toMatch(
+    const argsFile = path.join(files.directory, "given");
+    const report = await reportWith(`echo "$@" >> ${argsFile}; echo '${listed(EU_SECRETS)}'`);
+    expect(report).toMatchObject({ ready: true, assumed: [] });
+    expect(readFileSync(argsFile, "utf8")).toMatch(
       /^secret list --env eu --format json --config \S+wrangler-\d+\.toml\n/,
     );
   });
 
   it("causes an error for each missing secret, with the command that sets the secret", async () => {
-    const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
-    expect(said.ready).toBe(false);
-    const missing = unset(said);
+    const report = await reportWith(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
+    expect(report.ready).toBe(false);
+    const missing = unset(report);
     expect(missing.map(({ where }) => where)).toEqual(["KEY_SECRETS", "PEER_OUT_US", "PEER_IN_US"]);
     for (const { level, where, remedy } of missing) {
       expect(level).toBe("error");
       expect(remedy).toContain(`npx wrangler secret put ${where} --env eu`);
     }
     expect(missing[1]?.remedy).toContain("the value of PEER_IN_EU in us");
-    expect(said.findings).toContainEqual(
+    expect(report.findings).toContainEqual(
       expect.objectContaining({ level: "note", where: "PEER_IN_US_NEXT" }),
     );
   });
 
   it("contains nothing for a Worker that doesn't exist yet", async () => {
-    const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
-    expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
+    const report = await reportWith(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
+    expect(unset(report).map(({ where }) => where)).toEqual(REQUIRED);
   });
 
   it.each([
@@ -140,9 +142,9 @@ describe("the list of secrets in deploy:check", () => {
     ["lists no names", `echo '[{"value":"${CANARY}"}]'`],
     ["is killed", "kill -9 $$"],
   ])("becomes a warning with a remedy and an assumption if wrangler %s", async (_name, script) => {
-    const said = await asked(script);
-    expect(said).toMatchObject({ ready: true, assumed: PROVIDER_SECRETS });
-    const unknown = said.findings.find(({ where }) => where === "secrets");
+    const report = await reportWith(script);
+    expect(report).toMatchObject({ ready: true, assumed: PROVIDER_SECRETS });
+    const unknown = report.findings.find(({ where }) => where === "secrets");
     expect(unknown).toMatchObject({ level: "warning" });
     for (const name of ["npx wrangler secret list --env eu", ...REQUIRED]) {
       expect(unknown?.remedy).toContain(name);
@@ -151,10 +153,12 @@ describe("the list of secrets in deploy:check", () => {
 
   it("stays unknown if nobody is logged in to Cloudflare, and no browser opens for a login", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
-    const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
+    const { code, output } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
-    expect(said).toContain("secrets could not be listed, because Cloudflare could not be called.");
-    expect(said).toContain(
+    expect(output).toContain(
+      "secrets could not be listed, because Cloudflare could not be called.",
+    );
+    expect(output).toContain(
       `(This assumes that these secrets are set: ${PROVIDER_SECRETS.join(", ")})`,
     );
   });
@@ -215,7 +219,7 @@ describe("a secret's value in a checked configuration", () => {
     ["on a line that isn't TOML", ["[env.eu]", `ADMIN_TOKEN = "${CANARY}\n[env.eu]`]],
     ["in invalid JSON", euVars(`MODELS = '[{"key":"${CANARY}'`)],
   ] as const)("never appears in a finding: %s", async (_name, change) => {
-    const said = await checked(files.write(change), { names: new Set(EU_SECRETS) });
-    expect(said.findings[0]?.level).not.toBe("note");
+    const report = await checked(files.write(change), { names: new Set(EU_SECRETS) });
+    expect(report.findings[0]?.level).not.toBe("note");
   });
 });

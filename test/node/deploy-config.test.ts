@@ -24,8 +24,8 @@ afterAll(() => {
 const EU_ID = "3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71";
 const US_ID = "9c1d7e5b-2f4a-4b68-8e30-1a5c7d9f3b26";
 const at = (name: string): string => path.join(folder, name);
-const program = (...given: string[]): Promise<number | null> =>
-  startProgram(["scripts/deploy-config.ts", "--folder", folder, ...given]).ended;
+const program = (...args: string[]): Promise<number | null> =>
+  startProgram(["scripts/deploy-config.ts", "--folder", folder, ...args]).ended;
 const stale = async (): Promise<string[]> => {
   const { findings } = await checked(at(MERGED_FILE), { names: new Set(EU_SECRETS) });
   return findings.filter(({ level }) => level === "error").map(({ where }) => where);

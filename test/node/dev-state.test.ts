@@ -21,16 +21,16 @@ const folder = (name: string): string => path.join(root, name);
 async function started(directory: string) {
   const variables = { ...(await devPorts()).variables, DEV_DIR: directory };
   const program = startProgram(["scripts/dev.ts"], variables);
-  return { code: await program.ended, said: program.output() };
+  return { code: await program.ended, output: program.output() };
 }
 
 it("npm start exits without any change if another npm start uses the same state", async () => {
   const directory = folder("taken");
   lockState(directory);
   const lock = readFileSync(path.join(directory, "lock.json"), "utf8");
-  const { code, said } = await started(directory);
+  const { code, output } = await started(directory);
   expect(code).toBe(1);
-  expect(said).toContain(`is in use by another npm start (process ${process.pid})`);
+  expect(output).toContain(`is in use by another npm start (process ${process.pid})`);
   expect(readFileSync(path.join(directory, "lock.json"), "utf8")).toBe(lock);
   expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
 });
@@ -87,9 +87,9 @@ it.each(["demo.json", "secrets.json"])(
     const directory = folder(`cut-${file}`);
     mkdirSync(directory);
     writeFileSync(path.join(directory, file), '{"eu":{"org_id":"');
-    const { code, said } = await started(directory);
+    const { code, output } = await started(directory);
     expect(code).toBe(1);
-    expect(said).toContain(`${file} cannot be read`);
+    expect(output).toContain(`${file} cannot be read`);
     expect(readFileSync(path.join(directory, file), "utf8")).toBe('{"eu":{"org_id":"');
   },
 );

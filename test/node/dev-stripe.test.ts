@@ -25,7 +25,7 @@ async function serve(directory?: string): Promise<{ served: ServedStripe; client
 
 /** Receives webhooks and verifies each with Stripe's package. Rejects the first one. */
 async function receive() {
-  const heard: { readonly type: string; readonly secret: string }[] = [];
+  const events: { readonly type: string; readonly secret: string }[] = [];
   let calls = 0;
   const server = createServer((request, response) => {
     void (async () => {
@@ -36,14 +36,17 @@ async function receive() {
       const isFirst = calls++ === 0;
       for (const secret of isFirst ? [] : SECRETS) {
         const { type } = await Stripe.webhooks.constructEventAsync(body, header, secret);
-        heard.push({ type, secret });
+        events.push({ type, secret });
       }
       response.writeHead(isFirst ? 503 : 200).end();
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closing.push(() => server.close());
-  return { heard, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/payments` };
+  return {
+    events,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/payments`,
+  };
 }
 
 const sell = async (client: Stripe): Promise<Stripe.Checkout.Session> => {
@@ -71,7 +74,7 @@ const press = (url: string, fields: Record<string, string>): Promise<Response> =
 
 it("npm start's simulated Stripe offers a payment page with buttons, and repeats signed webhooks until the receiver accepts them", async () => {
   const { served, client } = await serve();
-  const { heard, url: endpoint } = await receive();
+  const { events, url: endpoint } = await receive();
   served.sendTo([{ url: endpoint, secrets: SECRETS }]);
   const session = await sell(client);
   const url = session.url ?? "";
@@ -91,9 +94,9 @@ it("npm start's simulated Stripe offers a payment page with buttons, and repeats
   await press(served.url, { do: "dispute", intent: payment?.intent ?? "" });
   expect(served.fake.truth(payment?.intent ?? "")).toMatchObject({ refunded: 500, gross: 1000 });
   await expect
-    .poll(() => heard.map(({ type }) => type))
+    .poll(() => events.map(({ type }) => type))
     .toEqual(expect.arrayContaining(["checkout.session.completed", "charge.dispute.created"]));
-  await expect.poll(() => heard.length).toBe(served.fake.events.length * SECRETS.length);
+  await expect.poll(() => events.length).toBe(served.fake.events.length * SECRETS.length);
 });
 
 it("npm start's simulated Stripe keeps its state across a restart, and drops responses if configured", async () => {
@@ -107,15 +110,15 @@ it("npm start's simulated Stripe keeps its state across a restart, and drops res
   expect((await client.checkout.sessions.retrieve(id)).payment_status).toBe("paid");
   for (const kind of ["no_answer", "reset"] as const) {
     served.fake.fault({ kind, when: "after" });
-    const asked = fetch(`${served.url}/v1/customers`, {
+    const response = fetch(`${served.url}/v1/customers`, {
       method: "POST",
       headers: {
         authorization: "Bearer sk_test_local",
         "content-type": "application/x-www-form-urlencoded",
         "stripe-version": API_VERSION,
       },
-    }).then((response) => response.text());
-    await expect(asked).rejects.toThrow(/failed|terminated/);
+    }).then((answer) => answer.text());
+    await expect(response).rejects.toThrow(/failed|terminated/);
   }
   expect(served.fake.world.customers.size).toBe(3);
 });

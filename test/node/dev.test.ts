@@ -56,7 +56,7 @@ afterAll(async () => {
 
 let demo: Demo;
 /** The balances after the paid requests. */
-let left: readonly number[];
+let balancesAfter: readonly number[];
 const balances = () => Promise.all([balance(demo.eu), balance(demo.us)]);
 
 it("npm start serves completions in both regions", async () => {
@@ -74,7 +74,7 @@ it("npm start serves completions in both regions", async () => {
     expect(cost).toBeGreaterThan(0);
     expect(await balance(region)).toBe(before - cost);
   }
-  left = await balances();
+  balancesAfter = await balances();
 });
 
 it("npm start leaves no process after kill -9 of the regions' process", async () => {
@@ -95,7 +95,7 @@ it("npm start leaves no process after kill -9 while the regions start", async ()
 
 it("npm start keeps balance and keys after both kills", async () => {
   expect(await start()).toEqual(demo);
-  expect(await balances()).toEqual(left);
+  expect(await balances()).toEqual(balancesAfter);
 });
 
 it("npm start prints a login link that creates an account", async () => {

@@ -122,13 +122,14 @@ it("the Worker serves /openapi.json and /llms.txt without affecting the API's pa
 
 it("the Worker returns an HTML page to browsers at / and at unknown addresses, and JSON to programs", async () => {
   const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
-  const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
+  const fetchPage = async (at: string) =>
+    fetch(new URL(at, places.eu.url), { headers: { accept } });
   for (const [at, status, words] of [
     ["/", 200, "a model gateway"],
     ["/no-such", 404, "Page not found"],
     ["/docs/nothing", 404, "Page not found"],
   ] as const) {
-    const response = await ask(at);
+    const response = await fetchPage(at);
     const text = await response.text();
     expect([at, response.status, response.headers.get("content-type")]).toEqual([
       at,
@@ -139,7 +140,7 @@ it("the Worker returns an HTML page to browsers at / and at unknown addresses, a
     for (const to of [words, "/console/", "/docs/use/quickstart"]) expect(text).toContain(to);
   }
   for (const at of ["/v1/nothing", "/admin/v1/nothing", "/console/api/nothing"]) {
-    expect((await ask(at)).headers.get("content-type"), at).toContain("application/json");
+    expect((await fetchPage(at)).headers.get("content-type"), at).toContain("application/json");
   }
   expect(await (await fetch(new URL("/", places.eu.url))).json()).toHaveProperty("error");
 });

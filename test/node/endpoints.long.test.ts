@@ -44,7 +44,7 @@ type ReceivedResponse = {
   readonly text: string;
 };
 
-async function ask(
+async function send(
   place: Place,
   key: string,
   { path, body, headers }: { path: string; body?: object; headers?: Record<string, string> },
@@ -62,7 +62,7 @@ async function charged(account: Account): Promise<number[]> {
   expect((await account.resolved()).held_micro).toBe(0);
   const rows = await account.ledger();
   const usage = rows.filter(({ kind }) => kind === "usage");
-  expect(sumOf(rows)).toBe((await account.standing()).credits_micro);
+  expect(sumOf(rows)).toBe((await account.fullBalance()).credits_micro);
   return usage.map(({ amount_micro }) => -amount_micro);
 }
 
@@ -76,8 +76,8 @@ function expectStream(row: EndpointRow, { headers, text }: ResponseText, cost: n
 
 function expectWhole(row: EndpointRow, { headers, text }: ResponseText, cost: number): void {
   // a streamed response has its cost at the end
-  const told = headers.get("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(text)?.[1];
-  expect(told).toBe(String(cost));
+  const reportedCost = headers.get("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(text)?.[1];
+  expect(reportedCost).toBe(String(cost));
   expect(row.said(JSON.parse(text) as Record<string, unknown>)).not.toBe("nothing");
   expectId(row, { headers, text });
 }
@@ -107,7 +107,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     "charges a request once, with the same cost in response and receipt: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
-      const { status, headers, text } = await ask(place, account.key, {
+      const { status, headers, text } = await send(place, account.key, {
         path,
         body: bodyOf(good, stream),
       });
@@ -128,7 +128,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(second, stream);
-      const { status, headers } = await ask(place, account.key, { path, body });
+      const { status, headers } = await send(place, account.key, { path, body });
       expect(status).toBe(200);
       expect(headers.get("x-route")).toBe(routes.second);
       expect(await charged(account)).toHaveLength(1);
@@ -140,7 +140,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(failing, stream);
-      const { status, text } = await ask(place, account.key, { path, body });
+      const { status, text } = await send(place, account.key, { path, body });
       expect(status).toBeGreaterThanOrEqual(500);
       expect(row.refusal(JSON.parse(text)).message).not.toBe("");
       expect(await charged(account)).toEqual([]);
@@ -152,7 +152,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     async (place) => {
       const account = await open();
       const body = bodyOf(breaking, true);
-      const { status, text } = await ask(place, account.key, { path, body });
+      const { status, text } = await send(place, account.key, { path, body });
       expect(status).toBe(200);
       expect(text).toContain("Hel");
       expect(text).toMatch(row.broken);
@@ -167,9 +167,9 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
       const body = bodyOf(good, stream);
-      expect((await ask(place, account.key, { path, body, headers })).status).toBe(200);
+      expect((await send(place, account.key, { path, body, headers })).status).toBe(200);
       await charged(account);
-      const repeat = await ask(place, account.key, { path, body, headers });
+      const repeat = await send(place, account.key, { path, body, headers });
       expect(repeat.status).toBe(409);
       expect(row.refusal(JSON.parse(repeat.text)).message).toContain("Idempotency-Key");
       expect(await charged(account)).toHaveLength(1);
@@ -180,13 +180,13 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     const account = await open();
     const user = `u-${randomUUID()}`;
     const headers = { "x-end-user": user };
-    const { status } = await ask(place, account.key, { path, body: bodyOf(good), headers });
+    const { status } = await send(place, account.key, { path, body: bodyOf(good), headers });
     expect(status).toBe(200);
     const [cost] = await charged(account);
     const spent = (await (await account.call(`/users/${user}`)).json()) as Record<string, number>;
     expect(spent["monthly_spend_dollars"]).toBe((cost ?? NaN) / 1e6);
     await account.call("/users", { external_id: user, daily_quota_dollars: 0 });
-    const refused = await ask(place, account.key, { path, body: bodyOf(good), headers });
+    const refused = await send(place, account.key, { path, body: bodyOf(good), headers });
     expect(refused.status).toBe(429);
     expect(row.refusal(JSON.parse(refused.text)).message).toContain("quota");
     expect(await charged(account)).toEqual([cost]);
@@ -195,17 +195,21 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   it("accepts one end user in the header, the body or both, but rejects two different end users", async () => {
     const account = await open();
     const headers = { "x-end-user": "one" };
-    const both = await ask("home", account.key, {
+    const both = await send("home", account.key, {
       path,
       body: bodyOf(good, false, row.namesUser ? "one" : undefined),
       headers,
     });
     expect(both.status).toBe(200);
     const strange = { "x-end-user": "z".repeat(257) };
-    const unknown = await ask("home", account.key, { path, body: bodyOf(good), headers: strange });
+    const unknown = await send("home", account.key, { path, body: bodyOf(good), headers: strange });
     expect([unknown.status, unknown.text]).toEqual([400, expect.stringContaining("x-end-user")]);
     if (!row.namesUser) return;
-    const two = await ask("home", account.key, { path, body: bodyOf(good, false, "two"), headers });
+    const two = await send("home", account.key, {
+      path,
+      body: bodyOf(good, false, "two"),
+      headers,
+    });
     expect(two.status).toBe(400);
     expect(row.refusal(JSON.parse(two.text)).type).toBe(row.types.badBody);
     expect(await charged(account)).toHaveLength(1);
@@ -220,11 +224,11 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
       const refused = async (
         status: number,
         type: string,
-        asked: { key?: string; path?: string; body?: object },
+        request: { key?: string; path?: string; body?: object },
       ) => {
-        const got = await ask(place, asked.key ?? key, { path, body: bodyOf(good), ...asked });
-        const { type: said, message } = row.refusal(JSON.parse(got.text));
-        expect([got.status, said]).toEqual([status, type]);
+        const got = await send(place, request.key ?? key, { path, body: bodyOf(good), ...request });
+        const { type: errorType, message } = row.refusal(JSON.parse(got.text));
+        expect([got.status, errorType]).toEqual([status, type]);
         expect(got.headers.get("x-request-id")).toMatch(/^req_/);
         return message;
       };
@@ -232,13 +236,13 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
       await refused(404, types.noModel, { body: bodyOf("sandbox/none") });
       for (const [body, named] of row.bad) {
         await refused(400, types.badBody, { body });
-        const { text } = await ask(place, key, { path, body });
+        const { text } = await send(place, key, { path, body });
         expect(text).toContain(named);
       }
       const poor = await open({ credits: 0 });
       await refused(402, types.noMoney, { key: poor.key });
       const slow = await open({ rpmLimit: 1 });
-      expect((await ask(place, slow.key, { path, body: bodyOf(good) })).status).toBe(200);
+      expect((await send(place, slow.key, { path, body: bodyOf(good) })).status).toBe(200);
       await refused(429, types.tooMany, { key: slow.key });
       const other = await call(at(place), key, path);
       expect(other.status).toBe(405);

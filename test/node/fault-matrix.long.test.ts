@@ -46,9 +46,9 @@ type Calls = {
 async function makeVictims(account: Account): Promise<Calls> {
   const victims = [];
   for (const name of ["before", "under"]) {
-    const made = await account.call("/keys", { name, scope: "global" });
-    assert.equal(made.status, 201);
-    const victim = (await made.json()) as { id: string; key: string };
+    const response = await account.call("/keys", { name, scope: "global" });
+    assert.equal(response.status, 201);
+    const victim = (await response.json()) as { id: string; key: string };
     assert.equal(await statusOf(regions.us, victim.key), 200); // the US caches it
     victims.push(victim);
   }

@@ -19,16 +19,16 @@ const REPLY = "the whole reply, and nothing but the reply";
 
 let server: Server;
 let proxy: FaultProxy;
-let heard: ReceivedRequest[];
+let requests: ReceivedRequest[];
 
 beforeEach(async () => {
-  heard = [];
+  requests = [];
   server = createServer((request, response) => {
     let body = "";
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       const { host, "x-tag": tag } = request.headers;
-      heard.push({ host, tag: String(tag), body, atMs: performance.now() });
+      requests.push({ host, tag: String(tag), body, atMs: performance.now() });
       response.writeHead(201, { "x-from": "target" }).end(REPLY);
     });
   });
@@ -90,7 +90,7 @@ it.each<[Fault, string, number]>([
   async (fault, fate, reached) => {
     await proxy.set(fault);
     expect(await fateOf("a")).toBe(fate);
-    await expect.poll(() => heard.length).toBe(reached);
+    await expect.poll(() => requests.length).toBe(reached);
     expect(proxy.counts.forwarded).toBe(reached);
     await proxy.set("pass");
     expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
@@ -117,9 +117,9 @@ it("the fault proxy can delay one request while others pass", async () => {
   await proxy.set("pass");
   expect((await post("early")).status).toBe(201);
   expect((await late).status).toBe(201);
-  const forwarded = heard.find(({ tag }) => tag === "late");
+  const forwarded = requests.find(({ tag }) => tag === "late");
   expect(forwarded?.atMs).toBeGreaterThanOrEqual(sentMs + 200 - EARLY_MS);
-  expect(heard).toHaveLength(2);
+  expect(requests).toHaveLength(2);
 });
 
 it("the fault proxy forwards a delayed request after the next request or after a timeout", async () => {
@@ -133,7 +133,7 @@ it("the fault proxy forwards a delayed request after the next request or after a
   proxy.reorderMaxMs = 100;
   await proxy.set("reorder");
   expect((await post("alone")).status).toBe(201);
-  expect(heard.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
+  expect(requests.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
 });
 
 it("the fault proxy makes the same choices for the same seed, at about the configured rate", async () => {
@@ -151,7 +151,7 @@ it("the fault proxy makes the same choices for the same seed, at about the confi
   expect([counted(200), counted(503), counted(201)]).toEqual([
     proxy.counts.drawn.garbage - again.concat(other).filter((each) => each === 200).length,
     proxy.counts.drawn["5xx"] - again.concat(other).filter((each) => each === 503).length,
-    heard.length - again.concat(other).filter((each) => each === 201).length,
+    requests.length - again.concat(other).filter((each) => each === 201).length,
   ]);
   expect(counted(200)).toBeGreaterThan(15);
   expect(counted(200)).toBeLessThan(45);

@@ -42,7 +42,7 @@ async function sent(region: TestRegion, line: string, { body = "", headers = {} 
   const [method = "", written = ""] = line.split(" ");
   const { hostname, port } = new URL(region.url);
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const asked = httpRequest({
+    const request = httpRequest({
       hostname,
       port,
       method,
@@ -54,7 +54,7 @@ async function sent(region: TestRegion, line: string, { body = "", headers = {} 
       },
       agent: false,
     });
-    asked.on("response", resolve).on("error", reject).end(body);
+    request.on("response", resolve).on("error", reject).end(body);
   });
   const kept = Object.entries(answer.headers).filter(([name]) => !ITS_OWN.has(name));
   const received = await text(answer);

@@ -31,7 +31,7 @@ async function keysOf({ key }: Account): Promise<readonly Listed[]> {
 }
 
 /** Returns the route, status and failure of a region's log lines for a request ID. */
-function told(region: TestRegion, id: string): readonly unknown[] {
+function loggedOutcomes(region: TestRegion, id: string): readonly unknown[] {
   return region.log
     .filter(({ message }) => message.includes(`"request_id":"${id}"`))
     .map(({ message }) => JSON.parse(message) as Record<string, unknown>)
@@ -55,16 +55,16 @@ describe("a write that one region forwards to another", () => {
       const answer = await call(regions.us, account.key, "/keys", of);
       expect(answer.status).toBe(status);
       const body: unknown = await answer.json();
-      const made = (await keysOf(account)).filter(({ name }) => name === fault);
-      expect([made.length, (await keysOf(account)).length]).toEqual([1, before + 1]);
+      const created = (await keysOf(account)).filter(({ name }) => name === fault);
+      expect([created.length, (await keysOf(account)).length]).toEqual([1, before + 1]);
       expect(body).toMatchObject(
-        status === 201 ? { id: made[0]?.id } : { error: { code: "home_region_unreachable" } },
+        status === 201 ? { id: created[0]?.id } : { error: { code: "home_region_unreachable" } },
       );
       await regions.toEu.set("pass");
       const again = await call(regions.us, account.key, "/keys", of);
       expect([again.status, await again.json()]).toMatchObject([
         409,
-        { error: { code: "idempotency_replay", key_id: made[0]?.id } },
+        { error: { code: "idempotency_replay", key_id: created[0]?.id } },
       ]);
       expect(await keysOf(account)).toHaveLength(before + 1);
     },
@@ -81,7 +81,7 @@ describe("a write that one region forwards to another", () => {
   it("takes effect once and only in the home region, for 20 keys created and revoked concurrently through both regions", async () => {
     const account = await openRemoteAccount(regions);
     const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
-    const made = await Promise.all(
+    const created = await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
         const of = { body: { name: `both ${i}`, scope: "global" } };
         const response = await call(through(i), account.key, "/keys", of);
@@ -90,15 +90,15 @@ describe("a write that one region forwards to another", () => {
       }),
     );
     const gone = await Promise.all(
-      made.flatMap(({ id }) =>
+      created.flatMap(({ id }) =>
         [0, 1].map((i) => statusOf(through(i), account.key, `/keys/${id}`, { method: "DELETE" })),
       ),
     );
     expect(new Set(gone)).toEqual(new Set([200]));
     const listed = (await keysOf(account)).filter(({ name }) => name.startsWith("both"));
     expect(listed.map(({ revoked }) => revoked)).toEqual(Array.from({ length: 20 }, () => true));
-    expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(made.map(({ id }) => id)));
-    for (const { key } of made) {
+    expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(created.map(({ id }) => id)));
+    for (const { key } of created) {
       expect([await statusOf(regions.eu, key), await statusOf(regions.us, key)]).toEqual([
         401, 401,
       ]);
@@ -146,15 +146,15 @@ describe("a forwarded request", () => {
       expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
       const answered = status === 200 ? null : `home_${status}`;
       await expect
-        .poll(() => told(regions.us, id))
+        .poll(() => loggedOutcomes(regions.us, id))
         .toEqual([[expect.any(String), status, answered]]);
       await expect
-        .poll(() => told(regions.eu, id))
+        .poll(() => loggedOutcomes(regions.eu, id))
         .toEqual([
           [route, status, failure],
           ["/internal/v1/forward", 200, null],
         ]);
-      expect(told(regions.eu, "req_theirs")).toEqual([]);
+      expect(loggedOutcomes(regions.eu, "req_theirs")).toEqual([]);
     },
   );
 });

@@ -80,7 +80,7 @@ describe("a global key in the other region", () => {
     const rows = await account.ledger();
     expect(sumOf(rows)).toBe(1_000_000 - cost);
     expect(rows.filter((row) => row.kind === "usage")).toHaveLength(3);
-    expect(await account.standing()).toMatchObject({ open_holds: 0, held_micro: 0 });
+    expect(await account.fullBalance()).toMatchObject({ open_holds: 0, held_micro: 0 });
   });
 
   it("stores a request's serving region, key and end user in the home region", async () => {
@@ -136,11 +136,11 @@ describe("a global key in the other region", () => {
 
   it("gets separate request IDs and rate limits in each region", async () => {
     const account = await open(3);
-    for (const left of ["2", "1", "0"]) {
+    for (const remaining of ["2", "1", "0"]) {
       const answers = [await account.call("/balance"), await inUs(account, "/balance")];
       for (const answer of answers) {
         expect(answer.status).toBe(200);
-        expect(answer.headers.get("x-ratelimit-remaining-requests")).toBe(left);
+        expect(answer.headers.get("x-ratelimit-remaining-requests")).toBe(remaining);
       }
       expect(answers[0]?.headers.get("x-request-id")).not.toBe(
         answers[1]?.headers.get("x-request-id"),

@@ -45,7 +45,7 @@ let memory: IsolateMemory;
 let hot: Account;
 /** Several, because a key is limited to 1,000 requests per minute. */
 let others: readonly Account[];
-let asked = 0;
+let requestCount = 0;
 beforeAll(async () => {
   provider = fork(path.join(import.meta.dirname, "../fixtures/heavy-images.ts"));
   const [port] = (await once(provider, "message")) as [number];
@@ -69,7 +69,7 @@ afterAll(async () => {
 });
 
 async function chat(): Promise<number> {
-  const { key } = others[asked++ % OTHERS] ?? hot;
+  const { key } = others[requestCount++ % OTHERS] ?? hot;
   const startMs = performance.now();
   const response = await fetch(`${regions.eu.baseUrl}/chat/completions`, {
     method: "POST",
@@ -192,6 +192,8 @@ async function mostLiveBytesUntil(done: Promise<unknown>): Promise<number> {
 }
 
 async function spentByOthers(): Promise<number> {
-  const left = await Promise.all(others.map(async (one) => (await one.resolved()).credits_micro));
-  return left.reduce((sum, credits) => sum + CREDITS - credits, 0);
+  const balances = await Promise.all(
+    others.map(async (one) => (await one.resolved()).credits_micro),
+  );
+  return balances.reduce((sum, credits) => sum + CREDITS - credits, 0);
 }

@@ -44,10 +44,12 @@ async function sent(url: string, bearer: string, body?: object): Promise<Reply> 
 async function payer(
   fields: object = {},
 ): Promise<{ readonly owner: string; readonly key: string }> {
-  const made = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, { credits: MICROS });
+  const organization = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
+    credits: MICROS,
+  });
   const terms = { name: "holds", may_hold: true, rpm_limit: 1000, ...fields };
-  const { body } = await sent(`${regions.eu.baseUrl}/keys`, made.key, terms);
-  return { owner: made.key, key: body["key"] as string };
+  const { body } = await sent(`${regions.eu.baseUrl}/keys`, organization.key, terms);
+  return { owner: organization.key, key: body["key"] as string };
 }
 
 async function merchantOf(region: TestRegion, name: string): Promise<string> {
@@ -66,8 +68,8 @@ describe("a hold that is charged by 20 concurrent calls while the region is kill
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;
     for (let round = 0; round < ROUNDS; round++) {
-      const wanted = { amount_dollars: HELD_MICRO / MICROS, merchant: "racing" };
-      const hold = { ...wanted, description: "a race" };
+      const fields = { amount_dollars: HELD_MICRO / MICROS, merchant: "racing" };
+      const hold = { ...fields, description: "a race" };
       const { body } = await sent(`${regions.eu.baseUrl}/holds`, key, hold);
       const url = `${regions.eu.baseUrl}/holds/${String(body["id"])}`;
       const pid = workerdPid(regions.eu.port);

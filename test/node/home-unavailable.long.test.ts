@@ -79,7 +79,7 @@ async function nothingUnderWay(): Promise<void> {
 
 /** Checks that no hold is open, nothing was charged and all figures agree. */
 async function expectUntouched(account: Account): Promise<void> {
-  expect(await account.standing()).toMatchObject({ credits_micro: CREDITS, open_holds: 0 });
+  expect(await account.fullBalance()).toMatchObject({ credits_micro: CREDITS, open_holds: 0 });
   expect(sumOf(await account.ledger())).toBe(CREDITS);
   expect(await account.differences()).toEqual([]);
 }
@@ -109,7 +109,7 @@ it("a global key's request returns an uncharged 503 in time for each failure of 
   figure(`home away: ${refused.length} answers, slowest after ${Math.round(slowest)} ms`);
   for (const { account, fault, isKnown } of victims) {
     if (!isKnown || !DONE_AT_HOME.has(fault)) continue;
-    const { open_holds } = await account.standing();
+    const { open_holds } = await account.fullBalance();
     expect([fault, open_holds]).toEqual([fault, PAID.length]); // holds to release
   }
   await regions.toEu.set("pass");
@@ -127,18 +127,18 @@ it("a request returns 401 and releases the hold if the key is revoked between a 
   const key = await makeKey(regions, account.key);
   expect(await chat(regions.us, key)).toBe(200);
   await nothingUnderWay();
-  const { credits_micro: credits } = await account.standing();
-  let asked = 0;
+  const { credits_micro: credits } = await account.fullBalance();
+  let authorizations = 0;
   await regions.toUs.set("refuse"); // the US doesn't learn of the revocation
   await regions.toEu.set((operation) =>
-    operation === "authorize" && asked++ === 0 ? "lose-reply" : "pass",
+    operation === "authorize" && authorizations++ === 0 ? "lose-reply" : "pass",
   );
   const answer = chat(regions.us, key);
-  await expect.poll(async () => (await account.standing()).open_holds, RELAXED).toBe(1);
+  await expect.poll(async () => (await account.fullBalance()).open_holds, RELAXED).toBe(1);
   expect(await revoke(regions, account.key, key.id)).toBe(200);
-  expect([await answer, asked]).toEqual([401, 2]);
+  expect([await answer, authorizations]).toEqual([401, 2]);
   await nothingUnderWay();
-  const after = await account.standing();
+  const after = await account.fullBalance();
   expect(after).toMatchObject({ credits_micro: credits, held_micro: 0, open_holds: 0 });
   await regions.toUs.set("pass");
 });

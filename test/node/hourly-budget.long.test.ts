@@ -97,7 +97,7 @@ it(`a budget of $1 per 60 minutes is never exceeded at ${PER_SECOND} requests a 
   expect(set.status).toBe(200);
   const keys = [account.key, (await makeKey(regions, account.key)).key];
   const statuses = new Map<number, number>();
-  const ask = async (n: number): Promise<void> => {
+  const sendChat = async (n: number): Promise<void> => {
     const region = n % 4 < 2 ? regions.eu : regions.us;
     const key = keys[n % 2] ?? account.key;
     const status = await call(region, key, "/chat/completions", { body: bodyOf(n) })
@@ -119,7 +119,7 @@ it(`a budget of $1 per 60 minutes is never exceeded at ${PER_SECOND} requests a 
     if (killed !== undefined) {
       kills.push(killRegion(regions[killed], workerdPid(regions[killed].port)));
     }
-    calls.push(ask(n));
+    calls.push(sendChat(n));
   }
   await Promise.all([...calls, ...kills]);
   await delivered(regions.us);

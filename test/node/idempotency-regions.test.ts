@@ -69,10 +69,10 @@ describe("an Idempotency-Key of a global key", () => {
 
   it("runs only one of 30 concurrent completions, half of them sent to another region", async () => {
     const before = await charged(account);
-    const asked = Array.from({ length: 30 }, (_, i) =>
+    const responses = Array.from({ length: 30 }, (_, i) =>
       send(i % 2 === 0 ? regions.eu : regions.us, "at-once", CHAT),
     );
-    const statuses = (await Promise.all(asked)).map((answer) => answer.status);
+    const statuses = (await Promise.all(responses)).map((answer) => answer.status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(1);
     expect(statuses.filter((status) => status === 409)).toHaveLength(29);
     expect(await charged(account)).toHaveLength(before.length + 1);

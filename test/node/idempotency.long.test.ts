@@ -16,18 +16,18 @@ import type { RawConnection } from "./support/raw-request.ts";
 const { messages } = BODY;
 const AFTER_HOLDS_END_MS = String(25 * 60_000);
 
-let world: IdempotencyFixture;
+let fixture: IdempotencyFixture;
 let account: Account;
 let headers: { readonly "Idempotency-Key": string };
 beforeAll(async () => {
-  world = await startIdempotencyFixture();
+  fixture = await startIdempotencyFixture();
 });
 beforeEach(async () => {
-  account = await Account.open(world.kept.region, { credits: CREDITS });
+  account = await Account.open(fixture.kept.region, { credits: CREDITS });
   headers = { "Idempotency-Key": randomUUID() };
 });
-afterEach(() => world.next());
-afterAll(() => world.stop());
+afterEach(() => fixture.next());
+afterAll(() => fixture.stop());
 
 const send = (body: object = BODY) => sendPaidRequest(account, headers, body);
 const createKey = () => account.call("/keys", { name: "ci" }, headers);
@@ -36,7 +36,7 @@ const paid = () => charged(account);
 /** Sends a request on a connection that the test can reset. */
 function open(body: object): Promise<RawConnection> {
   return openRaw({
-    url: `${world.kept.region().baseUrl}/chat/completions`,
+    url: `${fixture.kept.region().baseUrl}/chat/completions`,
     headers: { authorization: `Bearer ${account.key}`, ...headers },
     body: JSON.stringify(body),
   });
@@ -46,31 +46,34 @@ describe("an Idempotency-Key", () => {
   it.each([false, true])(
     "runs only one of 50 concurrent requests, and returns 409 to the other 49 (streamed: %s)",
     async (stream) => {
-      const before = world.mock.requests.length;
+      const before = fixture.mock.requests.length;
       const body = { ...BODY, stream };
       const seen = await Promise.all(Array.from({ length: 50 }, () => send(body)));
       const [first, ...more] = seen.filter((one) => one.status === 200);
       expect(more).toEqual([]);
-      for (const { status, code, made } of seen.filter((one) => one !== first)) {
+      for (const { status, code, generationId } of seen.filter((one) => one !== first)) {
         expect(status).toBe(409);
-        expect([`idempotency_in_progress `, `idempotency_replay ${first?.made}`]).toContain(
-          `${code} ${made}`,
+        expect([`idempotency_in_progress `, `idempotency_replay ${first?.generationId}`]).toContain(
+          `${code} ${generationId}`,
         );
       }
-      expect(world.mock.requests.length - before).toBe(1);
-      expect(await paid()).toEqual([first?.made]);
-      const late = { status: 409, code: "idempotency_replay", made: first?.made };
+      expect(fixture.mock.requests.length - before).toBe(1);
+      expect(await paid()).toEqual([first?.generationId]);
+      const late = { status: 409, code: "idempotency_replay", generationId: first?.generationId };
       expect(await send(body)).toEqual(late);
     },
   );
 
   it("can be reused after a 502, but not after the successful retry", async () => {
-    world.next("fail", "fail"); // the gateway retries once
+    fixture.next("fail", "fail"); // the gateway retries once
     expect((await send()).status).toBe(502);
     const second = await send();
     expect(second.status).toBe(200);
-    expect(await send()).toMatchObject({ code: "idempotency_replay", made: second.made });
-    expect(await paid()).toEqual([second.made]);
+    expect(await send()).toMatchObject({
+      code: "idempotency_replay",
+      generationId: second.generationId,
+    });
+    expect(await paid()).toEqual([second.generationId]);
   });
 
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/cut"])(
@@ -78,7 +81,7 @@ describe("an Idempotency-Key", () => {
     async (model) => {
       await send({ model, messages, stream: true });
       const second = await send({ model: "sandbox/echo", messages, stream: true });
-      expect(await paid()).toEqual([second.made]);
+      expect(await paid()).toEqual([second.generationId]);
     },
   );
 
@@ -88,37 +91,41 @@ describe("an Idempotency-Key", () => {
     expect(await client.readUntil((received) => received.includes("data: {"))).toBe(true);
     await client.reset();
     const [id] = await paid();
-    expect(await send(body)).toEqual({ status: 409, code: "idempotency_replay", made: id });
+    expect(await send(body)).toEqual({ status: 409, code: "idempotency_replay", generationId: id });
     expect(await paid()).toEqual([id]);
   });
 
   it("returns the 409 again after the region is killed and restarted", async () => {
     const first = await send();
-    const replay = { status: 409, code: "idempotency_replay", made: first.made };
-    await killRegion(world.kept.region());
+    const replay = { status: 409, code: "idempotency_replay", generationId: first.generationId };
+    await killRegion(fixture.kept.region());
     expect(await send()).toEqual(replay);
-    await world.kept.restart();
+    await fixture.kept.restart();
     expect(await send()).toEqual(replay);
     expect(await send({ ...BODY, max_tokens: 5 })).toMatchObject({
       status: 422,
       code: "idempotency_mismatch",
     });
-    expect(await paid()).toEqual([first.made]);
+    expect(await paid()).toEqual([first.generationId]);
   });
 
   it("returns 409 until the hold of a request in a killed region expires", async () => {
     const never = Promise.withResolvers<void>();
-    world.next(never.promise);
-    const before = world.mock.requests.length;
+    fixture.next(never.promise);
+    const before = fixture.mock.requests.length;
     const client = await open(BODY);
-    await expect.poll(() => world.mock.requests.length - before).toBe(1);
-    await killRegion(world.kept.region());
+    await expect.poll(() => fixture.mock.requests.length - before).toBe(1);
+    await killRegion(fixture.kept.region());
     await client.reset();
-    expect(await send()).toEqual({ status: 409, code: "idempotency_in_progress", made: "" });
-    await world.kept.restart({ CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS });
+    expect(await send()).toEqual({
+      status: 409,
+      code: "idempotency_in_progress",
+      generationId: "",
+    });
+    await fixture.kept.restart({ CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS });
     const second = await send();
     expect(second.status).toBe(200);
-    expect(await paid()).toEqual([second.made]);
+    expect(await paid()).toEqual([second.generationId]);
     never.resolve();
   });
 
@@ -126,7 +133,7 @@ describe("an Idempotency-Key", () => {
     const first = await createKey();
     const { id } = (await first.json()) as { id: string };
     expect(first.status).toBe(201);
-    await killRegion(world.kept.region());
+    await killRegion(fixture.kept.region());
     const second = await createKey();
     expect(second.status).toBe(409);
     expect(await second.json()).toMatchObject({

@@ -58,7 +58,7 @@ afterAll(async () => {
   gemini.close();
 });
 
-async function ask(count: number): Promise<number> {
+async function send(count: number): Promise<number> {
   const urls = Array.from({ length: count }, () => `https://images.example.com/${Math.random()}`);
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const response = await fetch(`${regions.eu.baseUrl}/chat/completions`, {
@@ -76,7 +76,7 @@ async function ask(count: number): Promise<number> {
 }
 
 it("six requests with large images use at most 128 MB of memory, or the Worker rejects some of them", async () => {
-  expect(await ask(1)).toBe(200);
+  expect(await send(1)).toBe(200);
   received = [];
   const pid = workerdPid(regions.eu.port);
   const startBytes = residentBytes(pid);
@@ -84,12 +84,12 @@ it("six requests with large images use at most 128 MB of memory, or the Worker r
   const watch = setInterval(() => (most = Math.max(most, residentBytes(pid))), 10);
   const waiting = Promise.withResolvers<void>();
   letAnswer = waiting.promise;
-  const asked = Array.from({ length: 6 }, () => ask(2));
+  const statusPromises = Array.from({ length: 6 }, () => send(2));
   let done = 0;
-  for (const one of asked) void one.then(() => done++);
+  for (const one of statusPromises) void one.then(() => done++);
   await expect.poll(() => received.length + done).toBe(6);
   waiting.resolve();
-  const statuses = await Promise.all(asked);
+  const statuses = await Promise.all(statusPromises);
   clearInterval(watch);
   expect(statuses).toContain(200);
   for (const bytes of received) expect(bytes).toBeGreaterThan((IMAGE_BYTES * 8) / 3);
@@ -97,11 +97,11 @@ it("six requests with large images use at most 128 MB of memory, or the Worker r
 }, 120_000);
 
 function pour(response: ServerResponse, bytes: number): void {
-  let left = bytes;
+  let remaining = bytes;
   const more = (): void => {
-    while (left > 0) {
-      const piece = PIECE.subarray(0, Math.min(left, PIECE.length));
-      left -= piece.length;
+    while (remaining > 0) {
+      const piece = PIECE.subarray(0, Math.min(remaining, PIECE.length));
+      remaining -= piece.length;
       if (!response.write(piece)) return void response.once("drain", more);
     }
     response.end();

@@ -89,7 +89,7 @@ describe.each(PLACES)(
   "a key with 200 concurrent requests and a budget for 20 requests at maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** Creates an organization with a key that has this budget, and uses the key in the region. */
-    async function world() {
+    async function openBudgetedKey() {
       const owner = await openRemoteAccount(regions);
       const body = { ...STALL, stream };
       const each = await worstCase(owner, body);
@@ -103,7 +103,7 @@ describe.each(PLACES)(
 
     /** Checks that the grants equal the budget, and that spending ends exactly there. */
     async function isExact(
-      { owner, each, micros }: Awaited<ReturnType<typeof world>>,
+      { owner, each, micros }: Awaited<ReturnType<typeof openBudgetedKey>>,
       { granted, refused }: Awaited<ReturnType<typeof flood>>,
       keys: readonly string[],
     ): Promise<void> {
@@ -115,7 +115,10 @@ describe.each(PLACES)(
           error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
         });
       }
-      expect(await owner.standing()).toMatchObject({ held_micro: micros, open_holds: AFFORDABLE });
+      expect(await owner.fullBalance()).toMatchObject({
+        held_micro: micros,
+        open_holds: AFFORDABLE,
+      });
       await Promise.all(granted.map((connection) => connection.reset()));
       await owner.resolved();
       await spendRest(regions[where], keys, { ...ECHO, stream });
@@ -131,8 +134,8 @@ describe.each(PLACES)(
     }
 
     it("gets exactly 20 admissions even if the key is rotated during the requests", async () => {
-      const made = await world();
-      const { owner, one, open } = made;
+      const setup = await openBudgetedKey();
+      const { owner, one, open } = setup;
       let fresh = "";
       let turn = 0;
       const first = async (): Promise<RawConnection[]> => {
@@ -143,12 +146,12 @@ describe.each(PLACES)(
       };
       const seen = await flood(owner, () => open(turn++ % 2 === 0 ? one.key : fresh), first);
       expect(fresh).not.toBe(one.key);
-      await isExact(made, seen, [fresh, one.key]);
+      await isExact(setup, seen, [fresh, one.key]);
     });
 
     it("gets exactly 20 admissions even if the key's object and the wallet are aborted during the requests", async () => {
-      const made = await world();
-      const { owner, one, open } = made;
+      const setup = await openBudgetedKey();
+      const { owner, one, open } = setup;
       const first = async (): Promise<RawConnection[]> => {
         const all = sendMany(() => open(one.key));
         expect(await abortAll(regions.eu)).toBeGreaterThan(1); // the key object and the wallet
@@ -156,7 +159,7 @@ describe.each(PLACES)(
         await Promise.all([abortAll(regions.eu), abortAll(regions.us)]);
         return all;
       };
-      await isExact(made, await flood(owner, () => open(one.key), first), [one.key]);
+      await isExact(setup, await flood(owner, () => open(one.key), first), [one.key]);
     });
   },
 );

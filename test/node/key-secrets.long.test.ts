@@ -29,8 +29,8 @@ it("keys of the old and new secret work while each region replaces KEY_SECRETS, 
   const keys: string[] = [];
   const make = async (): Promise<void> => {
     const admin = { url: regions.eu.adminUrl, token: ADMIN_TOKEN };
-    const wish = { orgId, memberId, name: `${keys.length}`, scope: "global" } as const;
-    keys.push(await createKey(admin, wish));
+    const terms = { orgId, memberId, name: `${keys.length}`, scope: "global" } as const;
+    keys.push(await createKey(admin, terms));
   };
   const statuses = (): Promise<number[]> =>
     Promise.all(keys.flatMap((key) => [status("eu", key), status("us", key)]));

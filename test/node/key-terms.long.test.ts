@@ -49,7 +49,7 @@ async function refusalOf(where: Where, one: Limited, body: object): Promise<Reje
 }
 
 /** Returns the key's remaining limits, as it reads them itself. */
-async function standing(where: Where, { key }: Limited) {
+async function keyStatus(where: Where, { key }: Limited) {
   const response = await call(regions[where], key, "/key");
   expect(response.status).toBe(200);
   return (await response.json()) as { spent_dollars: number; budget_dollars: number };
@@ -101,7 +101,7 @@ describe.each([
           error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
         });
       }
-      expect(await owner.standing()).toMatchObject({
+      expect(await owner.fullBalance()).toMatchObject({
         held_micro: micros,
         open_holds: AFFORDABLE,
       });
@@ -116,7 +116,7 @@ describe.each([
       const spent = -sumOf(charges);
       expect(spent).toBeGreaterThan(0);
       expect(spent).toBeLessThanOrEqual(micros);
-      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+      expect((await keyStatus(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
       expect(await owner.differences()).toEqual([]);
     });
   },
@@ -148,8 +148,10 @@ describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
       ["smart", [403, 403, 200, 403]],
     ] as const) {
       const { one } = await limited({ allowed_models: [listed] });
-      const asked = ["sandbox/echo", "echo", "smart", "think"];
-      const answers = await Promise.all(asked.map((model) => pays(where, one, { ...ECHO, model })));
+      const models = ["sandbox/echo", "echo", "smart", "think"];
+      const answers = await Promise.all(
+        models.map((model) => pays(where, one, { ...ECHO, model })),
+      );
       expect(answers.map(({ status }) => status)).toEqual(statuses);
     }
   });
@@ -168,19 +170,19 @@ describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
 
   it("returns 429 once the token limit is used up, and 400 for a request above the whole limit", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
-    const asked = { ...ECHO, max_tokens: 150 };
-    const first = await pays(where, one, asked);
+    const body = { ...ECHO, max_tokens: 150 };
+    const first = await pays(where, one, body);
     expect(first.status).toBe(200);
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
     await first.text();
     await owner.resolved(); // its charge replaces its reservation
-    const held = await openChat(regions[where], one.key, {
+    const connection = await openChat(regions[where], one.key, {
       ...STALL,
       max_tokens: 200,
       stream: true,
     });
-    await held.readUntil((received) => received.includes("data: "));
-    expect(await refusalOf(where, one, asked)).toMatchObject({
+    await connection.readUntil((received) => received.includes("data: "));
+    expect(await refusalOf(where, one, body)).toMatchObject({
       status: 429,
       error: { code: "tokens", type: "rate_limit_exceeded" },
     });
@@ -188,7 +190,7 @@ describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
       status: 400,
       error: { code: "tokens" },
     });
-    await held.reset();
+    await connection.reset();
   });
 
   it("returns 403 when the key changes keys, quotas, settings or its own limits", async () => {
@@ -213,7 +215,7 @@ describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
         true,
       ]);
     }
-    expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
+    expect(await keyStatus(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });
 
   it("takes a new value in both regions before the PATCH returns, whichever region is called", async () => {

@@ -35,17 +35,17 @@ async function refusal({ method, path }: Path, key: string, id: string) {
 it("a limited key or session gets 403 key_is_limited for management calls in another region", async () => {
   const owner = await openRemoteAccount(regions);
   const { orgId } = owner;
-  const made = async <T>(path: string, body: object): Promise<T> => {
+  const create = async <T>(path: string, body: object): Promise<T> => {
     const response = await call(regions.eu, owner.key, path, { body });
     expect([200, 201]).toContain(response.status);
     return (await response.json()) as T;
   };
-  const wish = { name: "limited", scope: "global", ...TERMS };
-  const limited = await made<{ id: string; key: string }>("/keys", wish);
-  const { token } = await made<{ token: string }>("/sessions", {});
-  await made("/users", { external_id: "ann", daily_quota_dollars: 1 });
+  const body = { name: "limited", scope: "global", ...TERMS };
+  const limited = await create<{ id: string; key: string }>("/keys", body);
+  const { token } = await create<{ token: string }>("/sessions", {});
+  await create("/users", { external_id: "ann", daily_quota_dollars: 1 });
   const hook = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
-  const { id: hookId } = await made<{ id: string }>("/webhooks", hook);
+  const { id: hookId } = await create<{ id: string }>("/webhooks", hook);
 
   /**
    * Everything that the owner can read in the home region and these paths could change. Reads only

@@ -47,11 +47,11 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
   });
 
   it("generates speech from a text, also as a stream of events", async () => {
-    const given = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
-    const file = await client().audio.speech.create({ ...given, response_format: "wav" });
+    const input = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
+    const file = await client().audio.speech.create({ ...input, response_format: "wav" });
     expect(file.headers.get("content-type")).toBe("audio/wav");
     expect(await file.text()).toBe("Grüße");
-    const events = await client().audio.speech.create({ ...given, stream_format: "sse" });
+    const events = await client().audio.speech.create({ ...input, stream_format: "sse" });
     expect(await events.text()).toMatch(/"type":"speech.audio.done",.*"characters":5,/);
   });
 });

@@ -23,7 +23,7 @@ afterAll(() => regions.stop());
 
 /** Reads an organization's money in micro-credits from every place that stores it. */
 async function standingOf(account: Account) {
-  const standing = await account.resolved();
+  const resolved = await account.resolved();
   const rows = await account.ledger();
   const { balance } = await account.published();
   const wallet = (await account.wallet()) as unknown as {
@@ -38,9 +38,9 @@ async function standingOf(account: Account) {
     if (((await answer.json()) as { estimated: boolean }).estimated) estimated++;
   }
   return {
-    ledgerOff: Math.abs(sumOf(rows) - standing.credits_micro),
-    bookOff: Math.abs((balance ?? NaN) - standing.credits_micro),
-    openHolds: standing.open_holds,
+    ledgerOff: Math.abs(sumOf(rows) - resolved.credits_micro),
+    bookOff: Math.abs((balance ?? NaN) - resolved.credits_micro),
+    openHolds: resolved.open_holds,
     shortfall: page.value.rows.reduce((sum, row) => sum + row.absorbedMicro, 0),
     charges: paid.length,
     estimated,
@@ -53,7 +53,7 @@ it(`ledger, balance and database match after ${REQUESTS} requests of ${ORGANIZAT
   for (let i = 0; i < ORGANIZATIONS; i++) {
     accounts.push(await openRemoteAccount(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));
   }
-  const told = await sendAll(REQUESTS, CALLERS, (n) => {
+  const outcomes = await sendAll(REQUESTS, CALLERS, (n) => {
     const account = accounts[n % ORGANIZATIONS];
     if (account === undefined) throw new Error("no such organization");
     const turn = Math.floor(n / ORGANIZATIONS);
@@ -71,5 +71,5 @@ it(`ledger, balance and database match after ${REQUESTS} requests of ${ORGANIZAT
   expect({ ...off, shortfall }).toEqual({ ledgerOff: 0, bookOff: 0, openHolds: 0, shortfall: 0 });
   expect(standings.flatMap(({ differences }) => differences)).toEqual([]);
   expect(charges).toBeGreaterThan(REQUESTS / 4);
-  expect(told.filter(({ fate }) => fate === "free").length).toBeGreaterThan(0);
+  expect(outcomes.filter(({ fate }) => fate === "free").length).toBeGreaterThan(0);
 });

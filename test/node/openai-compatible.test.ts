@@ -126,12 +126,12 @@ it("a failure of the first route stays hidden if the second route works: reset, 
 
 /** Gives the first route little time and later ones enough. */
 function hurriedAtFirst(): Partial<FailoverOptions<AttemptCandidate>> {
-  let asked = 0;
+  let attempts = 0;
   return {
     headersMs: 400,
     firstMs: 400,
-    onAsked: (one) => (asked += Number(one === null)),
-    after: (ms, run) => (asked === 1 ? afterTimeout(ms, run) : () => undefined),
+    onAsked: (one) => (attempts += Number(one === null)),
+    after: (ms, run) => (attempts === 1 ? afterTimeout(ms, run) : () => undefined),
   };
 }
 

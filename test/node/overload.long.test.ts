@@ -10,15 +10,15 @@ const PLACES = 2;
 const SERVED_WITHIN_MS = 100_000;
 const RESETS = 60;
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamFixture({
+  fixture = await startUpstreamFixture({
     models: { good: ["good"], fails: ["mock-500"], silent: ["mock-silent"], open: ["open"] },
     scripts: { open: stays(...HELLO) },
     bindings: { ORGANIZATION_IN_FLIGHT_MAX: String(PLACES), DRAIN_S: "0", BODY_TIMEOUT_MS: "500" },
   });
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 /**
  * Uses all concurrency slots of the organization with streams that stay open until they are reset.
@@ -26,7 +26,7 @@ afterAll(() => world.stop());
 async function fill(organization: Organization): Promise<RawConnection[]> {
   const open: RawConnection[] = [];
   for (let place = 0; place < PLACES; place++) {
-    const one = await world.open(organization.key, "open", { stream: true });
+    const one = await fixture.open(organization.key, "open", { stream: true });
     await one.readUntil((received) => received.includes("Hello"));
     expect(one.received().toString()).toContain("HTTP/1.1 200");
     open.push(one);
@@ -38,7 +38,7 @@ async function fill(organization: Organization): Promise<RawConnection[]> {
 async function untilServed(organization: Organization): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   for (;;) {
-    const { status, text } = await world.ask(organization.key, "good");
+    const { status, text } = await fixture.send(organization.key, "good");
     if (status === 200) return;
     expect(status).toBe(503);
     expect(text).toContain('"overloaded"');
@@ -47,16 +47,16 @@ async function untilServed(organization: Organization): Promise<void> {
 }
 
 it("openai-node retries after an overload, while other organizations are still served", async () => {
-  const [organization, other] = await Promise.all([world.organization(), world.organization()]);
+  const [organization, other] = await Promise.all([fixture.organization(), fixture.organization()]);
   await untilServed(organization);
   const open = await fill(organization);
   const tried: unknown[] = [];
   const client = new OpenAI({
     apiKey: organization.key,
-    baseURL: world.eu.baseUrl,
+    baseURL: fixture.eu.baseUrl,
     fetch: async (url, init) => {
       const response = await fetch(url, init);
-      const meanwhile = await world.ask(other.key, "good");
+      const meanwhile = await fixture.send(other.key, "good");
       tried.push([response.status, response.headers.get("retry-after"), meanwhile.status]);
       await Promise.all(open.map((one) => one.reset()));
       await untilServed(organization);
@@ -73,12 +73,12 @@ it("openai-node retries after an overload, while other organizations are still s
 });
 
 it(`no slot stays in use after ${RESETS} clients disconnect at any point`, async () => {
-  const organization = await world.organization();
+  const organization = await fixture.organization();
   const body = JSON.stringify({
     model: "silent",
     messages: [{ role: "user", content: "a".repeat(20_000) }],
   });
-  const url = `${world.eu.baseUrl}/chat/completions`;
+  const url = `${fixture.eu.baseUrl}/chat/completions`;
   const headers = { authorization: `Bearer ${organization.key}` };
   for (let i = 0; i < RESETS; i++) {
     await untilServed(organization);
@@ -87,13 +87,13 @@ it(`no slot stays in use after ${RESETS} clients disconnect at any point`, async
         ? { url, headers, body, sendBytes: 600 + i * 300 }
         : { url, headers, body: body.replace("silent", i % 3 === 1 ? "open" : "silent") },
     );
-    if (i % 3 === 2) await world.ask(organization.key, "fails");
+    if (i % 3 === 2) await fixture.send(organization.key, "fails");
     await connection.reset();
   }
   await untilServed(organization);
-  await world.spent(organization.orgId);
+  await fixture.spent(organization.orgId);
   const open = await fill(organization);
-  expect((await world.ask(organization.key, "good")).status).toBe(503);
+  expect((await fixture.send(organization.key, "good")).status).toBe(503);
   await Promise.all(open.map((one) => one.reset()));
   await untilServed(organization);
 });

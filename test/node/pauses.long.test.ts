@@ -73,8 +73,8 @@ describe("a stream that takes a minute", () => {
     await sleep(9000);
     const pause = { scope: "organization", reason: "Costs", stop_running: true };
     const pausedMs = performance.now();
-    const made = await account.call("/pauses", pause);
-    expect(made.status).toBe(201);
+    const response = await account.call("/pauses", pause);
+    expect(response.status).toBe(201);
     for (const name of ["eu", "us"] as const) {
       const refused = await call(place(name), account.key, "/chat/completions", { body });
       expect([refused.status, await refused.text()]).toEqual([
@@ -96,12 +96,12 @@ describe("a stream that takes a minute", () => {
     const account = await openRemoteAccount(regions);
     const other = await makeKey(regions, account.key);
     const late = (["eu", "us"] as const).map((name) => streamed(place(name), other.key, account));
-    const left = call(regions.us, account.key, "/chat/completions", { body });
+    const unfinished = call(regions.us, account.key, "/chat/completions", { body });
     await sleep(2000);
     const pausedMs = performance.now();
     const pause = { scope: "key", id: other.id, reason: "Costs", stop_running: true };
     expect((await account.call("/pauses", pause)).status).toBe(201);
-    const running = await left;
+    const running = await unfinished;
     const whole = running.text();
     await sleep(END_MS);
     const isOver = await Promise.race([whole.then(() => true), sleep(0).then(() => false)]);

@@ -44,10 +44,10 @@ async function costOf(
   await Promise.all([countsOf(regions.us), countsOf(regions.eu)]);
   for (let i = 0; i < REQUESTS; i++) await chat();
   const us = await countsOf(regions.us); // read now, because checking for delivery counts too
-  const asked = await delivered(regions.us);
+  const healthRequests = await delivered(regions.us);
   const eu = await countsOf(regions.eu);
   const tookMs = performance.now() - startMs;
-  return { us, eu: less(eu, asked, await costOfHealth()), tookMs };
+  return { us, eu: less(eu, healthRequests, await costOfHealth()), tookMs };
 }
 
 /**
@@ -103,8 +103,8 @@ async function countsAtHome(key: string): Promise<Counts> {
 it("a key with a budget and a token limit needs no additional call, and at most one additional row", async () => {
   const { key } = await Account.open(() => regions.us);
   const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
-  const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
-  const limited = ((await made.json()) as { key: string }).key;
+  const response = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
+  const limited = ((await response.json()) as { key: string }).key;
   const plain = await countsAtHome(key);
   const more = await countsAtHome(limited);
   expect([plain.objectCalls, more.objectCalls]).toEqual([2 * REQUESTS, 2 * REQUESTS]);

@@ -94,10 +94,10 @@ describe("count_tokens", () => {
       }
     };
     await counts(200);
-    const made = await account.call("/pauses", { scope: "organization", reason: "Audit" });
-    expect(made.status).toBe(201);
+    const response = await account.call("/pauses", { scope: "organization", reason: "Audit" });
+    expect(response.status).toBe(201);
     await counts(403);
-    const { id } = (await made.json()) as { id: string };
+    const { id } = (await response.json()) as { id: string };
     const path = `/pauses/${id}`;
     expect(await statusOf(regions.eu, account.key, path, { method: "DELETE" })).toBe(200);
     await counts(200);
@@ -109,10 +109,10 @@ describe("max_concurrent", () => {
     const account = await openRemoteAccount(regions);
     await settings(account, { max_concurrent: 3 });
     const places = ["eu", "us", "eu", "us", "us", "eu"] as const;
-    const begun = await Promise.all(
+    const streams = await Promise.all(
       places.map((name) => call(regions[name], account.key, "/chat/completions", stream)),
     );
-    const statuses = begun.map(({ status }) => status).toSorted((one, other) => one - other);
+    const statuses = streams.map(({ status }) => status).toSorted((one, other) => one - other);
     expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
     for (const name of PLACES) {
       expect(await chat(regions[name], account)).toEqual([429, "concurrency_limit_exceeded"]);
@@ -121,7 +121,7 @@ describe("max_concurrent", () => {
     for (const name of PLACES) {
       expect(await chat(regions[name], account)).toEqual([429, "concurrency_limit_exceeded"]);
     }
-    await Promise.all(begun.map((response) => response.text().catch(() => "cut")));
+    await Promise.all(streams.map((response) => response.text().catch(() => "cut")));
     await settings(account, { max_concurrent: 6 });
     await delivered(regions.us);
     expect(await chat(regions.us, account)).toEqual([200, undefined]);

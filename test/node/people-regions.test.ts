@@ -74,7 +74,7 @@ class Page {
     this.#origin = new URL(region.baseUrl).origin;
   }
 
-  async ask(method: string, at: string, body?: object): Promise<Response> {
+  async send(method: string, at: string, body?: object): Promise<Response> {
     const response = await fetch(`${this.#origin}/console/api${at}`, {
       method,
       redirect: "manual",
@@ -91,8 +91,8 @@ class Page {
   }
 
   /** Returns the body of a successful response. */
-  async tell<T>(method: string, at: string, body?: object): Promise<T> {
-    const response = await this.ask(method, at, body);
+  async fetchBody<T>(method: string, at: string, body?: object): Promise<T> {
+    const response = await this.send(method, at, body);
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${at}: ${response.status} ${text}`);
     return (text === "" ? null : JSON.parse(text)) as T;
@@ -100,8 +100,8 @@ class Page {
 
   /** Goes through all steps of a login. */
   async logIn({ id }: Account, fields: object): Promise<void> {
-    const asked = { issuer: "local", ...fields };
-    const { location } = await this.tell<{ location: string }>("POST", "/login/start", asked);
+    const body = { issuer: "local", ...fields };
+    const { location } = await this.fetchBody<{ location: string }>("POST", "/login/start", body);
     const target = new URL(location);
     target.pathname = "/continue";
     target.searchParams.set("account", id);
@@ -116,12 +116,12 @@ class Page {
    */
   #land(url: URL): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
-      const asked = get(url, { headers: { cookie: this.#sent() } }, (response) => {
+      const request = get(url, { headers: { cookie: this.#sent() } }, (response) => {
         response.resume();
         this.#keep(response.headers["set-cookie"] ?? []);
         resolve(response.headers.location);
       });
-      asked.on("error", reject);
+      request.on("error", reject);
     });
   }
 
@@ -159,18 +159,18 @@ function stores({ directory }: TestRegion, text: string): boolean {
 
 type Made = { readonly key: string; readonly id: string };
 const globalKey = (page: Page): Promise<Made> =>
-  page.tell("POST", "/v1/keys", { name: "one", scope: "global" });
+  page.fetchBody("POST", "/v1/keys", { name: "one", scope: "global" });
 
 /** Buys credits by card and waits until they are added. */
 async function buy(page: Page): Promise<void> {
   const body = { amount_dollars: 10, method: "checkout" };
-  const { id } = await page.tell<{ id: string }>("POST", "/v1/credits/purchases", body);
+  const { id } = await page.fetchBody<{ id: string }>("POST", "/v1/credits/purchases", body);
   const session = () =>
     [...stripe.fake.world.sessions.values()].find((one) => one.metadata["purchase_id"] === id);
   await expect.poll(() => session()?.id).toBeDefined();
   stripe.fake.person.pay(session()?.id ?? "");
   const stateOf = async (): Promise<string> =>
-    (await page.tell<{ state: string }>("GET", `/v1/credits/purchases/${id}`)).state;
+    (await page.fetchBody<{ state: string }>("GET", `/v1/credits/purchases/${id}`)).state;
   await expect.poll(stateOf, { timeout: 30_000 }).toBe("credited");
 }
 
@@ -182,7 +182,7 @@ async function hear(region: TestRegion, event: StripeEvent): Promise<void> {
 
 /** Posts a price list and assigns it to the organization as an operator. */
 async function sellAt(region: TestRegion, organization: string): Promise<void> {
-  const ask = async (method: string, at: string, body: object): Promise<void> => {
+  const send = async (method: string, at: string, body: object): Promise<void> => {
     const answer = await fetch(`${new URL(region.baseUrl).origin}/admin/v1${at}`, {
       method,
       headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
@@ -192,8 +192,8 @@ async function sellAt(region: TestRegion, organization: string): Promise<void> {
   };
   const from = new Date(Date.now() + 40 * 86_400_000).toISOString();
   const row = { list: "of-a-team", item: "sandbox/echo", from, price: { input: 1, output: 2 } };
-  await ask("POST", "/prices", { rows: [row] });
-  await ask("PATCH", `/orgs/${organization}`, { price_list: "of-a-team" });
+  await send("POST", "/prices", { rows: [row] });
+  await send("PATCH", `/orgs/${organization}`, { price_list: "of-a-team" });
 }
 
 it("removing a member takes effect in both regions immediately, and sends no personal data to the other region", async () => {
@@ -204,18 +204,18 @@ it("removing a member takes effect in both regions immediately, and sends no per
   for (const region of [eu, us]) {
     expect((await chat(region, key)).status).toBe(200);
   }
-  await ann.tell("POST", "/people/organization/team");
+  await ann.fetchBody("POST", "/people/organization/team");
   const hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
-  await ann.tell("POST", "/v1/webhooks", { url: hook });
-  const { organization } = await ann.tell<{ organization: { id: string } }>("GET", "/session");
+  await ann.fetchBody("POST", "/v1/webhooks", { url: hook });
+  const { organization } = await ann.fetchBody<{ organization: { id: string } }>("GET", "/session");
   await sellAt(eu, organization.id);
   await buy(ann);
   const invited = { role: "admin", email: BEN.email };
-  const { link } = await ann.tell<{ link: string }>("POST", "/people/invitations", invited);
+  const { link } = await ann.fetchBody<{ link: string }>("POST", "/people/invitations", invited);
   const ben = new Page(eu);
   await ben.logIn(BEN, { purpose: "accept", invitation: link.slice(link.lastIndexOf("/") + 1) });
   const own = await globalKey(ben);
-  const { member } = await ben.tell<{ member: { id: string } }>("GET", "/session");
+  const { member } = await ben.fetchBody<{ member: { id: string } }>("GET", "/session");
   const session = await fetch(`${eu.baseUrl}/sessions`, {
     method: "POST",
     headers: { authorization: `Bearer ${own.key}`, "content-type": "application/json" },
@@ -225,10 +225,10 @@ it("removing a member takes effect in both regions immediately, and sends no per
 
   const streams = await Promise.all([eu, us].map((region) => chat(region, own.key, true)));
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
-  await ann.tell("DELETE", `/people/members/${member.id}`);
+  await ann.fetchBody("DELETE", `/people/members/${member.id}`);
   const refused = [eu, us].flatMap((region) => [own.key, token].map((one) => chat(region, one)));
   expect((await Promise.all(refused)).map(({ status }) => status)).toEqual([401, 401, 401, 401]);
-  expect((await ben.ask("GET", "/v1/keys")).status).toBe(401);
+  expect((await ben.send("GET", "/v1/keys")).status).toBe(401);
   for (const text of await Promise.all(streams.map((one) => one.text()))) {
     expect(text.trimEnd().endsWith("data: [DONE]")).toBe(true); // running streams are completed
   }
@@ -238,16 +238,18 @@ it("removing a member takes effect in both regions immediately, and sends no per
   const far = await globalKey(cleo);
   expect((await chat(eu, far.key)).status).toBe(200);
   type Balance = { held_micro: number; credits_micro: number };
-  await expect.poll(() => ann.tell<Balance>("GET", "/v1/balance")).toMatchObject({ held_micro: 0 });
+  await expect
+    .poll(() => ann.fetchBody<Balance>("GET", "/v1/balance"))
+    .toMatchObject({ held_micro: 0 });
 
   await buy(cleo);
-  const told = [
+  const types = [
     "invitation.created",
     "member.removed",
     "purchase.credited",
     "organization.changed",
   ];
-  for (const type of told) {
+  for (const type of types) {
     await expect.poll(() => received.some((one) => one.includes(type))).toBe(true);
   }
   for (const event of stripe.fake.events) {
@@ -264,7 +266,7 @@ it("removing a member takes effect in both regions immediately, and sends no per
       expect([text, received.some((one) => one.includes(text))]).toEqual([text, false]);
     }
   }
-  await ann.tell("DELETE", "/people/me", { give_up_balance: true });
+  await ann.fetchBody("DELETE", "/people/me", { give_up_balance: true });
   for (const region of [eu, us]) {
     expect((await chat(region, key)).status).toBe(401);
   }

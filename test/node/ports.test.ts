@@ -30,11 +30,11 @@ it.runIf(process.platform === "linux")(
     const programs = Array.from({ length: PROCESSES }, () =>
       startProgram(["--input-type=module", "--eval", TAKES]),
     );
-    const said = await Promise.all(programs.map((one) => one.says("all")));
+    const printed = await Promise.all(programs.map((one) => one.says("all")));
     for (const { child } of programs) child.kill();
     await Promise.all(programs.map(({ ended }) => ended));
     const ports = programs.flatMap((one) => one.output().match(/\b\d{5}\b/g) ?? []);
-    expect([said, ports.length]).toEqual([programs.map(() => true), PROCESSES * COUNT]);
+    expect([printed, ports.length]).toEqual([programs.map(() => true), PROCESSES * COUNT]);
     expect(new Set(ports).size).toBe(PROCESSES * COUNT);
   },
 );

@@ -157,7 +157,7 @@ it("the price at a request's admission determines both the hold and the charge",
   const held = new Map<string, Set<number>>();
   const sides = new Set<string>();
   for (const account of everyone) {
-    const { credits_micro: left } = await account.resolved();
+    const { credits_micro: balance } = await account.resolved();
     const receipts = new Map((await receiptsOf(account)).map((one) => [one.id, one]));
     let total = 0;
     for (const one of sent.filter((each) => each.account === account)) {
@@ -177,7 +177,7 @@ it("the price at a request's admission determines both the hold and the charge",
       sides.add(name);
       total += cost;
     }
-    expect(CREDITS - left).toBe(total);
+    expect(CREDITS - balance).toBe(total);
   }
   // The same body holds the same number of tokens at any price, so a hold at the other price would
   // differ.

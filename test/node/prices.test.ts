@@ -8,9 +8,9 @@ const DAY_MS = 86_400_000;
 
 type Printed = { readonly model: string; readonly provider: string; readonly stale: boolean };
 
-async function run(...given: readonly string[]): Promise<{ code: number | null; said: string }> {
-  const program = startProgram(["scripts/prices.ts", ...given]);
-  return { code: await program.ended, said: program.output() };
+async function run(...args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  const program = startProgram(["scripts/prices.ts", ...args]);
+  return { code: await program.ended, output: program.output() };
 }
 
 const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
@@ -78,10 +78,10 @@ describe("npm run prices", () => {
   it("exits with 0 even if prices are stale, for text and JSON", async () => {
     const words = await run("--older-than", "0");
     expect(words.code).toBe(0);
-    expect(words.said).toContain("STALE");
+    expect(words.output).toContain("STALE");
     const json = await run("--json");
     expect(json.code).toBe(0);
-    expect(JSON.parse(json.said)).toHaveLength(pricedRoutes(0, 0).length);
+    expect(JSON.parse(json.output)).toHaveLength(pricedRoutes(0, 0).length);
   });
 
   it("exits with 1 for a stale price if --strict is set", async () => {
@@ -91,7 +91,7 @@ describe("npm run prices", () => {
   it("exits with 0 for --help, which lists the exit codes, and with 2 for wrong usage", async () => {
     const help = await run("--help");
     expect(help.code).toBe(0);
-    expect(help.said).toContain("Exits with 0, with 1 if --strict finds a stale price");
+    expect(help.output).toContain("Exits with 0, with 1 if --strict finds a stale price");
     expect((await run("--older-than", "a-day")).code).toBe(2);
     expect((await run("--older")).code).toBe(2);
   });

@@ -20,13 +20,13 @@ afterAll(() => mock.close());
 
 const variables = () => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: mock.url });
 
-async function check(given: readonly string[], more: Record<string, string> = {}) {
-  const { code, out, err } = await runInProcess(() => endOf(given, main), {
+async function check(args: readonly string[], more: Record<string, string> = {}) {
+  const { code, out, err } = await runInProcess(() => endOf(args, main), {
     ...variables(),
     ...more,
   });
   expect(out + err).not.toContain(KEY);
-  return { code, said: out + err };
+  return { code, output: out + err };
 }
 
 type Body = { readonly messages?: readonly { role: string }[]; readonly response_format?: object };
@@ -40,11 +40,11 @@ function behaves(over: (request: MockRequest, response: ServerResponse) => boole
     if (request.json["model"] === "turnpike-no-such-model") {
       return reply(response, 404, { error: { message: "no such model", code: "model_not_found" } });
     }
-    if (messages?.at(-1)?.role === "tool") return said(response, "It is 21 °C in Paris.");
-    if (format !== undefined) return said(response, '{"city":"Paris"}');
+    if (messages?.at(-1)?.role === "tool") return sendMessage(response, "It is 21 °C in Paris.");
+    if (format !== undefined) return sendMessage(response, '{"city":"Paris"}');
     if (request.json["tools"] === undefined) return false;
     const call = { name: "get_weather", arguments: '{"city":"Paris"}' };
-    return said(response, null, [{ id: "call_1", type: "function", function: call }]);
+    return sendMessage(response, null, [{ id: "call_1", type: "function", function: call }]);
   });
 }
 
@@ -52,7 +52,11 @@ const wrongKey = () => ({
   error: { message: `Incorrect API key: ${KEY}`, code: "invalid_api_key" },
 });
 
-function said(response: ServerResponse, content: string | null, calls?: readonly object[]): true {
+function sendMessage(
+  response: ServerResponse,
+  content: string | null,
+  calls?: readonly object[],
+): true {
   const message = { role: "assistant", content, ...(calls && { tool_calls: calls }) };
   const choice = { index: 0, message, finish_reason: calls ? "tool_calls" : "stop" };
   return reply(response, 200, {
@@ -84,9 +88,9 @@ it("provider-check passes every check of a provider that responds as its adapter
 it("provider-check reports a difference along with the HTTP exchange, without the key", async () => {
   behaves((request, response) => {
     if (request.json["tools"] === undefined) return false;
-    return said(response, `I have no tools, ${KEY}`);
+    return sendMessage(response, `I have no tools, ${KEY}`);
   });
-  const { code, said: output } = await check(["openai", "--region", "us"]);
+  const { code, output } = await check(["openai", "--region", "us"]);
   expect(output).toMatch(/^FAIL {2}tools +expected a tool call, not .*I have no tools/m);
   expect(output).toMatch(/^ {6}> POST http:\S+\/chat\/completions \{"model":/m);
   expect(output).toMatch(/^ {6}< 200 .*I have no tools, \[key\]/m);
@@ -105,7 +109,7 @@ it.each([
     if (request.path !== "/v1/chat/completions") return false;
     return reply(response, 200, { ...CHUNK, choices, usage: USAGE, ...over });
   });
-  const { code, said: output } = await check(["openai", "--json"]);
+  const { code, output } = await check(["openai", "--json"]);
   const { findings } = JSON.parse(output.slice(0, output.indexOf("\n"))) as {
     findings: { name: string; problem: string | null }[];
   };
@@ -116,19 +120,19 @@ it.each([
 it("provider-check names the variable of a missing key, and lists the known providers and models", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
-    said: "error: openai needs OPENAI_API_KEY in the environment, with the region's value.\n",
+    output: "error: openai needs OPENAI_API_KEY in the environment, with the region's value.\n",
   });
   const unknown = await check(["nobody"]);
   expect(unknown.code).toBe(1);
-  expect(unknown.said).toMatch(/no provider "nobody"\. Known: openai/);
+  expect(unknown.output).toMatch(/no provider "nobody"\. Known: openai/);
   const model = await check(["openai", "--model", "openai/gpt-99"]);
   expect(model.code).toBe(2);
-  expect(model.said).toMatch(
+  expect(model.output).toMatch(
     /does not sell "openai\/gpt-99" for chat here\. It sells: openai\/gpt-/,
   );
   expect((await check(["openai", "--region", "mars"])).code).toBe(2);
   expect(await check(["openrouter"], { OPENROUTER_API_KEY: "sk-or-1" })).toEqual({
     code: 1,
-    said: "error: no model has a route to openrouter. Add one to MODELS.\n",
+    output: "error: no model has a route to openrouter. Add one to MODELS.\n",
   });
 });

@@ -32,9 +32,9 @@ const post = (headers: string, body: string): string =>
 
 /** Returns the micro-credits that `work` cost. */
 async function charged(work: () => Promise<unknown>): Promise<number> {
-  const before = await account.standing();
+  const before = await account.fullBalance();
   await work();
-  const after = await account.standing();
+  const after = await account.fullBalance();
   expect(after.open_holds).toBe(0);
   return before.credits_micro - after.credits_micro;
 }
@@ -167,9 +167,9 @@ describe("an unusual request head", () => {
     "adds no response header through a line break in a value: %j",
     async (text) => {
       const inPath = encodeURI(text).replaceAll("%25", "%");
-      const asked = get(`/v1/models/x${inPath}`, auth) + LAST;
+      const request = get(`/v1/models/x${inPath}`, auth) + LAST;
       const preflight = `Access-Control-Request-Headers: x${text.replace("\r\n", "\r ")}\r\n`;
-      for (const bytes of [asked, get("/v1/keys", preflight, "OPTIONS") + LAST]) {
+      for (const bytes of [request, get("/v1/keys", preflight, "OPTIONS") + LAST]) {
         expect((await sent(bytes)).text).not.toMatch(/^set-cookie:/im);
       }
     },

@@ -130,7 +130,7 @@ it("an outbox delivers each message once, even if 30 % are lost, 20 % are duplic
   for (const [i, account] of accounts.entries()) {
     const costs = Array.from({ length: 20 }, (_, round) => (round % 4 === 3 ? 0 : 100 + round + i));
     const spent = costs.reduce((total, cost) => total + cost, 0);
-    expect(await account.standing()).toMatchObject({
+    expect(await account.fullBalance()).toMatchObject({
       credits_micro: CREDITS - spent,
       held_micro: 0,
       open_holds: 0,
@@ -160,11 +160,14 @@ it("an outbox keeps all messages while the connection is down, and delivers them
   const { outboxes } = (await health.json()) as { outboxes: { name: string; waiting: number }[] };
   expect(outboxes.map((one) => one.name)).toEqual(allOutboxNames(["eu"]));
   expect(outboxes.find((one) => one.name === name)).toMatchObject({ waiting: 30, dead: 0 });
-  expect(await account.standing()).toMatchObject({ credits_micro: CREDITS, open_holds: 30 });
+  expect(await account.fullBalance()).toMatchObject({ credits_micro: CREDITS, open_holds: 30 });
   await toEu.set("pass");
   await outbox.enqueue([await outcome(account, 1)]);
   await expect.poll(depthOfUs, RELAXED).toEqual(EMPTY);
-  expect(await account.standing()).toMatchObject({ credits_micro: CREDITS - 301, held_micro: 0 });
+  expect(await account.fullBalance()).toMatchObject({
+    credits_micro: CREDITS - 301,
+    held_micro: 0,
+  });
 });
 
 it("an outbox delivers pending messages before a flush returns", async () => {

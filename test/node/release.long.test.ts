@@ -18,8 +18,8 @@ it.each([
   ["rejects earlier values", "CREATE UNIQUE INDEX one ON keys (member_id)", "UNIQUE constraint"],
 ])(
   "the release check detects a migration that %s under the last release",
-  async (_what, query, said) => {
+  async (_what, query, message) => {
     const broken = { ...last, migrations: [{ name: "9999_broken.sql", queries: [query] }] };
-    await expect(runInTurn([{ program: broken, isNewer: true }])).rejects.toThrow(said);
+    await expect(runInTurn([{ program: broken, isNewer: true }])).rejects.toThrow(message);
   },
 );

@@ -37,8 +37,8 @@ const HANGING: readonly Shape[] = [
     streamed(account.chat(chatOf("endless", { input, user, stream: true }))),
 ];
 
-function chatOf(model: string, wish: { input: string; user: string; stream?: boolean }): object {
-  const { input, user, stream = false } = wish;
+function chatOf(model: string, fields: { input: string; user: string; stream?: boolean }): object {
+  const { input, user, stream = false } = fields;
   const options = stream ? { stream_options: { include_usage: true } } : {};
   const messages = [{ role: "user", content: input }];
   return { model: `sandbox/${model}`, messages, user, max_tokens: 200, stream, ...options };
@@ -113,7 +113,7 @@ describe("a region that is killed repeatedly under load", () => {
     for (let round = 1; round <= ROUNDS; round++) {
       answered.push(...(await killedInMidLoad(account, 10 * round)));
       const rows = await account.ledger();
-      const { credits_micro } = await account.standing();
+      const { credits_micro } = await account.fullBalance();
       expect(sumOf(rows)).toBe(credits_micro);
       const charges = new Map(rows.map((row) => [row.generation_id, -row.amount_micro]));
       lost += answered.filter(({ id, cost }) => charges.get(id) !== cost).length;
@@ -122,16 +122,16 @@ describe("a region that is killed repeatedly under load", () => {
     }
     recordMeasured({ kills: ROUNDS, answered: answered.length, lost });
     expect(answered.length).toBeGreaterThanOrEqual(100);
-    expect((await account.standing()).open_holds).toBeGreaterThan(0);
+    expect((await account.fullBalance()).open_holds).toBeGreaterThan(0);
 
     await kept.restart({ CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS });
-    const standing = await account.resolved();
-    expect(standing.held_micro).toBe(0);
+    const balance = await account.resolved();
+    expect(balance.held_micro).toBe(0);
     const rows = await account.ledger();
-    expect(sumOf(rows)).toBe(standing.credits_micro);
+    expect(sumOf(rows)).toBe(balance.credits_micro);
     const book = await account.published();
-    expect(book.balance).toBe(standing.credits_micro);
-    const spent = CREDITS - standing.credits_micro;
+    expect(book.balance).toBe(balance.credits_micro);
+    const spent = CREDITS - balance.credits_micro;
     const total = (name: string, from: typeof book.days) =>
       from.reduce((sum, row) => sum + Number(row[name]), 0);
     expect(total("cost_micro", book.days)).toBe(spent);

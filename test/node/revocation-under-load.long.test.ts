@@ -72,8 +72,8 @@ it(`revoked keys get no request admitted in either region once DELETE has return
   const keys: (GlobalKey & { readonly owner: Account })[] = [];
   while (keys.length < KEYS) {
     const owner = await openRemoteAccount(regions);
-    const made = await keysInUse(regions, owner, Math.min(KEYS_OF_ONE, KEYS - keys.length));
-    for (const key of made) keys.push({ ...key, owner });
+    const created = await keysInUse(regions, owner, Math.min(KEYS_OF_ONE, KEYS - keys.length));
+    for (const key of created) keys.push({ ...key, owner });
   }
   const dead = new Set<GlobalKey>();
   const { stop } = load(keys, dead);

@@ -13,9 +13,9 @@ const KILLS = effortFor(2, 5);
 let release: () => void = () => undefined;
 let released = Promise.resolve();
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamFixture({
+  fixture = await startUpstreamFixture({
     models: { held: ["held"] },
     scripts: {
       held: async (request, response) => {
@@ -28,18 +28,18 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 let owner: Organization;
 beforeEach(async () => {
-  owner = await world.organization();
+  owner = await fixture.organization();
 });
 
 type Key = { readonly id: string; readonly key: string; readonly revoked: boolean };
 type Answer = { readonly status: number; readonly headers: Headers; readonly text: string };
 
 async function call(key: string, method: string, path: string, body?: object): Promise<Answer> {
-  const response = await fetch(world.eu.baseUrl + path, {
+  const response = await fetch(fixture.eu.baseUrl + path, {
     method,
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -49,10 +49,10 @@ async function call(key: string, method: string, path: string, body?: object): P
 }
 
 async function makeKey(scope = "regional"): Promise<Key> {
-  const wish = { name: "victim", rpm_limit: 1000, scope };
-  const made = await call(owner.key, "POST", "/keys", wish);
-  expect(made.status).toBe(201);
-  return JSON.parse(made.text) as Key;
+  const body = { name: "victim", rpm_limit: 1000, scope };
+  const response = await call(owner.key, "POST", "/keys", body);
+  expect(response.status).toBe(201);
+  return JSON.parse(response.text) as Key;
 }
 
 const revoke = (id: string): Promise<Answer> => call(owner.key, "DELETE", `/keys/${id}`);
@@ -73,16 +73,16 @@ describe("a revoked key in its home region", () => {
     async (isStream) => {
       const { id, key } = await makeKey();
       released = new Promise((resolve) => (release = resolve));
-      const before = world.mock.requests.length;
-      const running = world.ask(key, "held", { stream: isStream });
-      await expect.poll(() => world.mock.requests.length).toBe(before + 1);
+      const before = fixture.mock.requests.length;
+      const running = fixture.send(key, "held", { stream: isStream });
+      await expect.poll(() => fixture.mock.requests.length).toBe(before + 1);
       expect((await revoke(id)).status).toBe(200);
       expect((await chat(key)).status).toBe(401);
       release();
       const answer = await running;
       expect(answer.status).toBe(200);
       expect(answer.text).toContain(isStream ? "data: [DONE]" : '"finish_reason":"stop"');
-      const { micro, held, records } = await world.spent(owner.orgId);
+      const { micro, held, records } = await fixture.spent(owner.orgId);
       expect(records.map((one) => [one.keyId, one.model])).toEqual([[id, "held"]]);
       expect(micro).toBe(records[0]?.costMicro);
       expect([micro > 0, held]).toEqual([true, 0]);
@@ -115,7 +115,7 @@ describe("a revoked key in its home region", () => {
     for (const each of served) {
       expect(each.text).toContain(each.isStream ? "data: [DONE]" : '"finish_reason":"stop"');
     }
-    const { micro, held, records } = await world.spent(owner.orgId);
+    const { micro, held, records } = await fixture.spent(owner.orgId);
     const ids = served.map((each) => each.headers.get("x-request-id"));
     expect(new Set(records.map((record) => record.id))).toEqual(new Set(ids));
     expect(records).toHaveLength(served.length);
@@ -130,11 +130,11 @@ describe("a DELETE of a key", () => {
       const { id, key } = await makeKey();
       expect((await chat(key)).status).toBe(200);
       expect((await revoke(id)).status).toBe(200);
-      await killRegion(world.eu);
+      await killRegion(fixture.eu);
       expect((await chat(key)).status).toBe(401);
       expect(await isRevoked(id)).toBe(true);
     }
-    const standing = await resolved(world.eu, owner.orgId);
-    expect(standing.credits_micro).toBeLessThan(CREDITS);
+    const balance = await resolved(fixture.eu, owner.orgId);
+    expect(balance.credits_micro).toBeLessThan(CREDITS);
   });
 });

@@ -18,7 +18,7 @@ import { nextProgram } from "./support/releases.ts";
 
 /** Longer than the pause after the first failure. */
 const PAUSE_MS = 7000;
-const { at, world } = readRecorded();
+const { at, world: sampleData } = readRecorded();
 const clockOffsetMs = at - Date.now();
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-rolled-back-"));
 const received: { readonly path: string; readonly body: string }[] = [];
@@ -48,7 +48,7 @@ async function during(program: Program, work: (call: Call, url: string) => Promi
     const response = await fetch(`${place.url}v1/${name}`, {
       method,
       headers: {
-        authorization: `Bearer ${world.keys.owner}`,
+        authorization: `Bearer ${sampleData.keys.owner}`,
         "content-type": "application/json",
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -87,9 +87,9 @@ it("the last release sends no part of a waiting usage batch, and the next releas
   received.length = 0;
   status = 200;
   await during(lastProgram(), async (call, place) => {
-    await useSampleData(place, world);
+    await useSampleData(place, sampleData);
     await sleep(PAUSE_MS);
-    await useSampleData(place, world);
+    await useSampleData(place, sampleData);
     for (const id of ids) {
       expect(await call(`webhooks/${id}/deliveries`)).toMatchObject({
         deliveries: [{ type: "usage.settled", state: "pending", attempts: 1 }],

@@ -11,18 +11,18 @@ import {
 } from "./support/idempotency-fixture.ts";
 import type { IdempotencyFixture } from "./support/idempotency-fixture.ts";
 
-let world: IdempotencyFixture;
+let fixture: IdempotencyFixture;
 let account: Account;
 let headers: { readonly "Idempotency-Key": string };
 beforeAll(async () => {
-  world = await startIdempotencyFixture();
+  fixture = await startIdempotencyFixture();
 });
 beforeEach(async () => {
-  account = await Account.open(world.kept.region, { credits: CREDITS });
+  account = await Account.open(fixture.kept.region, { credits: CREDITS });
   headers = { "Idempotency-Key": randomUUID() };
 });
-afterEach(() => world.next());
-afterAll(() => world.stop());
+afterEach(() => fixture.next());
+afterAll(() => fixture.stop());
 
 const send = () => sendPaidRequest(account, headers);
 const paid = () => charged(account);
@@ -32,7 +32,7 @@ function sdk(fetched: (response: Response) => Promise<Response> | Response = (on
   const statuses: number[] = [];
   const client = new OpenAI({
     apiKey: account.key,
-    baseURL: world.kept.region().baseUrl,
+    baseURL: fixture.kept.region().baseUrl,
     fetch: async (url, init) => {
       const response = await fetch(url, init);
       statuses.push(response.status);
@@ -49,7 +49,7 @@ function sdk(fetched: (response: Response) => Promise<Response> | Response = (on
 
 describe("openai-node with retries and an Idempotency-Key", () => {
   it("gets the retry's response after a 502", async () => {
-    world.next("fail", "fail");
+    fixture.next("fail", "fail");
     const { create, statuses } = sdk();
     const id = await create();
     expect(statuses).toEqual([502, 200]);
@@ -76,10 +76,10 @@ describe("openai-node with retries and an Idempotency-Key", () => {
 
   it("waits while the first request is in progress, then gets the 409", async () => {
     const gate = Promise.withResolvers<void>();
-    world.next(gate.promise);
-    const before = world.mock.requests.length;
+    fixture.next(gate.promise);
+    const before = fixture.mock.requests.length;
     const first = send();
-    await expect.poll(() => world.mock.requests.length - before).toBe(1);
+    await expect.poll(() => fixture.mock.requests.length - before).toBe(1);
     const waits: (string | null)[] = [];
     const { create, statuses } = sdk(async (response) => {
       waits.push(response.headers.get("retry-after"));
@@ -92,8 +92,11 @@ describe("openai-node with retries and an Idempotency-Key", () => {
       [409, 409],
       ["1", null],
     ]);
-    const { made } = await first;
-    expect(error).toMatchObject({ code: "idempotency_replay", error: { generation_id: made } });
-    expect(await paid()).toEqual([made]);
+    const { generationId } = await first;
+    expect(error).toMatchObject({
+      code: "idempotency_replay",
+      error: { generation_id: generationId },
+    });
+    expect(await paid()).toEqual([generationId]);
   });
 });

@@ -3,8 +3,8 @@ import { call, CHAT, delivered, keysInUse, revoke, statusOf } from "./support/pe
 import { peerFixture } from "./support/peer-fixture.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
-const world = peerFixture();
-const { cut, heal } = world;
+const fixture = peerFixture();
+const { cut, heal } = fixture;
 
 type Minted = { readonly id: string; readonly token: string };
 
@@ -20,14 +20,14 @@ const pays = (region: TestRegion, token: string): Promise<number> =>
 async function usedOf(
   key: string,
 ): Promise<readonly { id: string; spent_dollars: number; held_dollars: number }[]> {
-  const response = await call(world.regions.eu, key, "/sessions");
+  const response = await call(fixture.regions.eu, key, "/sessions");
   return ((await response.json()) as { sessions: [] }).sessions;
 }
 
 describe("a session of a global key", () => {
   it("pays and reads in both regions, even if the session was created in the other region", async () => {
-    const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
-    for (const region of [world.regions.us, world.regions.eu]) {
+    const { token, id } = await mint(fixture.regions.us, fixture.owner.key, { end_user: "far" });
+    for (const region of [fixture.regions.us, fixture.regions.eu]) {
       expect(await pays(region, token)).toBe(200);
       expect(await statusOf(region, token, "/models")).toBe(200);
       const own = await (await call(region, token, "/key")).json();
@@ -39,48 +39,51 @@ describe("a session of a global key", () => {
   });
 
   it("gets 401 in both regions after the session ends, for paid requests, reads and management", async () => {
-    const { token, id } = await mint(world.regions.eu, world.owner.key);
-    expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
+    const { token, id } = await mint(fixture.regions.eu, fixture.owner.key);
+    expect([await pays(fixture.regions.us, token), await pays(fixture.regions.eu, token)]).toEqual([
       200, 200,
     ]);
     expect(
-      await statusOf(world.regions.us, world.owner.key, `/sessions/${id}`, { method: "DELETE" }),
+      await statusOf(fixture.regions.us, fixture.owner.key, `/sessions/${id}`, {
+        method: "DELETE",
+      }),
     ).toBe(200);
-    for (const region of [world.regions.us, world.regions.eu]) {
+    for (const region of [fixture.regions.us, fixture.regions.eu]) {
       expect([await pays(region, token), await statusOf(region, token)]).toEqual([401, 401]);
       for (const path of ["/key", "/balance", "/keys"]) {
         expect([path, await statusOf(region, token, path)]).toEqual([path, 401]);
       }
     }
     await cut();
-    expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
+    expect([await pays(fixture.regions.us, token), await pays(fixture.regions.eu, token)]).toEqual([
       401, 401,
     ]);
   });
 
   it("gets no access in either region after the key is revoked, neither while the link is down nor afterwards", async () => {
-    const [key] = await keysInUse(world.regions, world.owner, 1);
+    const [key] = await keysInUse(fixture.regions, fixture.owner, 1);
     if (key === undefined) throw new Error("no key");
-    const used = await mint(world.regions.eu, key.key);
-    const fresh = await mint(world.regions.eu, key.key);
+    const used = await mint(fixture.regions.eu, key.key);
+    const fresh = await mint(fixture.regions.eu, key.key);
     expect([
-      await pays(world.regions.us, used.token),
-      await pays(world.regions.eu, used.token),
+      await pays(fixture.regions.us, used.token),
+      await pays(fixture.regions.eu, used.token),
     ]).toEqual([200, 200]);
     await cut();
-    expect(await revoke(world.regions, world.owner.key, key.id)).toBe(200);
+    expect(await revoke(fixture.regions, fixture.owner.key, key.id)).toBe(200);
     for (const { token } of [used, fresh]) {
-      expect([await pays(world.regions.eu, token), await pays(world.regions.us, token)]).toEqual([
-        401, 503,
-      ]);
+      expect([
+        await pays(fixture.regions.eu, token),
+        await pays(fixture.regions.us, token),
+      ]).toEqual([401, 503]);
     }
     await heal();
-    await delivered(world.regions.eu);
+    await delivered(fixture.regions.eu);
     await cut();
     for (const { token } of [used, fresh]) {
       expect([
-        await pays(world.regions.us, token),
-        await statusOf(world.regions.us, token),
+        await pays(fixture.regions.us, token),
+        await statusOf(fixture.regions.us, token),
       ]).toEqual([401, 401]);
     }
   });
@@ -88,23 +91,28 @@ describe("a session of a global key", () => {
   it.each([false, true])(
     "never exceeds the session's budget across both regions (stream: %s)",
     async (stream) => {
-      const key = world.owner.key;
-      const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });
+      const key = fixture.owner.key;
+      const { token: probe } = await mint(fixture.regions.eu, key, { budget_dollars: 0 });
       const body = { ...CHAT.body, stream };
-      const refused = await call(world.regions.eu, probe, "/chat/completions", { body });
+      const refused = await call(fixture.regions.eu, probe, "/chat/completions", { body });
       expect(refused.status).toBe(402);
       const { error } = (await refused.json()) as { error: { required_micro: number } };
       const budget = (10 * error.required_micro) / 1_000_000;
-      const { token, id } = await mint(world.regions.eu, key, { budget_dollars: budget });
+      const { token, id } = await mint(fixture.regions.eu, key, { budget_dollars: budget });
       const seen = await Promise.all(
         Array.from({ length: 60 }, (_, i) =>
-          statusOf(i % 2 === 0 ? world.regions.us : world.regions.eu, token, "/chat/completions", {
-            body,
-          }),
+          statusOf(
+            i % 2 === 0 ? fixture.regions.us : fixture.regions.eu,
+            token,
+            "/chat/completions",
+            {
+              body,
+            },
+          ),
         ),
       );
       expect([seen.includes(200), seen.includes(402)]).toEqual([true, true]);
-      await delivered(world.regions.us);
+      await delivered(fixture.regions.us);
       const session = (await usedOf(key)).find((one) => one.id === id);
       expect(session?.spent_dollars).toBeGreaterThan(0);
       expect(session?.spent_dollars).toBeLessThanOrEqual(budget);

@@ -50,7 +50,7 @@ async function hang(account: Account): Promise<string> {
 describe("a region killed at random moments and restarted", () => {
   it(`charges completed requests and releases all other holds: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openRemoteAccount(regions);
-    const told: ClientOutcome[] = [];
+    const outcomes: ClientOutcome[] = [];
     const hanging: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const victim = round % 2 === 0 ? "us" : "eu";
@@ -71,12 +71,12 @@ describe("a region killed at random moments and restarted", () => {
       });
       await Promise.race([reached.promise, load]);
       await killRegion(regions[victim], pid);
-      told.push(...(await load));
+      outcomes.push(...(await load));
     }
     await delivered(regions.us);
-    const paid = told.filter(({ fate }) => fate === "paid");
+    const paid = outcomes.filter(({ fate }) => fate === "paid");
     expect(paid.length).toBeGreaterThanOrEqual(ROUNDS);
-    expect((await account.standing()).open_holds).toBeGreaterThanOrEqual(hanging.length);
+    expect((await account.fullBalance()).open_holds).toBeGreaterThanOrEqual(hanging.length);
 
     const later = { CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS };
     await Promise.all([regions.restart("eu", later), regions.restart("us", later)]);
@@ -84,7 +84,7 @@ describe("a region killed at random moments and restarted", () => {
     const charges = await expectAtRest(account);
     const lost = paid.filter(({ id }) => !charges.has(id)).length;
     recordMeasured({ kills: ROUNDS, answered: paid.length, lost, stranded: hanging.length });
-    expectKnownCharges(charges, told);
+    expectKnownCharges(charges, outcomes);
     for (const id of hanging) expect(charges.has(id)).toBe(false);
     const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
     expect(expired.map((row) => row.generation_id)).toEqual(expect.arrayContaining(hanging));

@@ -31,12 +31,12 @@ beforeEach(async () => {
 
 const inUs = (body: object): Promise<Response> =>
   callAt(regions.us, account, "/chat/completions", body);
-const openHolds = async (): Promise<number> => (await account.standing()).open_holds;
+const openHolds = async (): Promise<number> => (await account.fullBalance()).open_holds;
 const paidIds = async (): Promise<(string | null)[]> =>
   (await account.ledger()).filter(({ kind }) => kind === "usage").map((row) => row.generation_id);
 
 /** Starts a stream in the US. `rest` reads it to its end. */
-async function begun() {
+async function startStream() {
   const response = await inUs(SLOW);
   assert.equal(response.status, 200);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -61,7 +61,7 @@ async function begun() {
 
 describe("a connection between regions that is cut during a request", () => {
   it("doesn't interrupt the stream, which is charged once after the connection is restored", async () => {
-    const { id, rest } = await begun();
+    const { id, rest } = await startStream();
     await regions.toEu.set("refuse");
     const { text, cost } = await rest();
     const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, word]) => word).join("");
@@ -76,7 +76,7 @@ describe("a connection between regions that is cut during a request", () => {
   });
 
   it("finally results in one charge at home and an empty outbox, even if replies are lost", async () => {
-    const { id, rest } = await begun();
+    const { id, rest } = await startStream();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
     const before = regions.toEu.counts.forwarded;
@@ -123,9 +123,9 @@ describe("a duplicated message between the regions", () => {
       );
       expect((await inUs(chatOf("status-500", { input: "no", user: "bob" }))).status).toBe(502);
     }
-    const made = await callAt(regions.us, account, "/keys", { name: "twice", scope: "global" });
-    expect(made.status).toBe(201);
-    const { id, key } = (await made.json()) as { id: string; key: string };
+    const response = await callAt(regions.us, account, "/keys", { name: "twice", scope: "global" });
+    expect(response.status).toBe(201);
+    const { id, key } = (await response.json()) as { id: string; key: string };
     const user = { external_id: "cy", daily_quota_dollars: 2 };
     expect((await callAt(regions.us, account, "/users", user)).status).toBe(201);
     const headers = { authorization: `Bearer ${key}` };
@@ -148,7 +148,7 @@ describe("a duplicated message between the regions", () => {
 
 describe("an outbox whose storage is lost", () => {
   it("loses its charges, which are logged, and the holds expire at home without a charge", async () => {
-    const { rest } = await begun();
+    const { rest } = await startStream();
     await regions.toEu.set("refuse");
     const { cost } = await rest();
     expect(cost).toBeGreaterThan(0);

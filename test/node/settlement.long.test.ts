@@ -47,7 +47,7 @@ describe("a connection between regions that loses, duplicates and reorders messa
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });
     const of = new Map<Account, ClientOutcome[]>(accounts.map((account) => [account, []]));
-    const told = await sendAll(REQUESTS, CALLERS, async (n) => {
+    const outcomes = await sendAll(REQUESTS, CALLERS, async (n) => {
       const account = accounts[n % ORGANIZATIONS];
       if (account === undefined) throw new Error("no such organization");
       const one = await send(Math.floor(n / ORGANIZATIONS), account, regions.us);
@@ -69,7 +69,7 @@ describe("a connection between regions that loses, duplicates and reorders messa
       await expectGenerations(account, regions.us, charges);
       charged += charges.size;
     }
-    const paying = told.filter(({ fate }) => fate === "paid" || fate === "charged");
+    const paying = outcomes.filter(({ fate }) => fate === "paid" || fate === "charged");
     expect(charged).toBe(paying.length);
     expect(paying.length).toBeGreaterThan(REQUESTS * 0.75);
   });

@@ -10,8 +10,8 @@ it("the soak test finds no violation in 12 s of load with every fault in both re
   // 3 means that the machine was too slow for timed checks and everything else is right.
   expect([0, 3], run.output()).toContain(code);
   const words = code === 3 ? "not judged: the machine is too slow" : "every invariant is intact";
-  for (const said of [words, "seed 5", "healed in", "kills 2"]) {
-    expect(run.output()).toContain(said);
+  for (const text of [words, "seed 5", "healed in", "kills 2"]) {
+    expect(run.output()).toContain(text);
   }
   expect(run.output().match(/ (?:intact|not judged) {2}/g)).toHaveLength(11);
 });

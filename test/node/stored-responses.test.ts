@@ -54,9 +54,9 @@ type Item = { readonly id?: string; readonly [field: string]: unknown };
 type Answer = { readonly id: string; readonly store: boolean; readonly output: readonly Item[] };
 
 async function say(region: TestRegion, fields: object, model = "mock/chat"): Promise<Answer> {
-  const asked = await call(region, account.key, "/responses", { body: { model, ...fields } });
-  const answer = (await asked.json()) as Answer;
-  assert.equal(asked.status, 200, JSON.stringify(answer));
+  const response = await call(region, account.key, "/responses", { body: { model, ...fields } });
+  const answer = (await response.json()) as Answer;
+  assert.equal(response.status, 200, JSON.stringify(answer));
   return answer;
 }
 
@@ -83,12 +83,12 @@ it("a conversation continued in either region reaches the provider in full, and 
     const first = await say(here, { input: [user("canary one")] });
     expect(first.store).toBe(true);
     const second = await say(there, { previous_response_id: first.id, input: [user("two")] });
-    const heard = sent();
+    const sentBefore = sent();
     const whole = [user("canary one"), ...first.output, user("two")];
     await say(here, { store: false, input: whole });
-    expect(sent()).toEqual(heard);
+    expect(sent()).toEqual(sentBefore);
     await say(there, { input: [user("canary one"), ...named(first), user("two")] });
-    expect(sent()).toEqual(heard);
+    expect(sent()).toEqual(sentBefore);
     await say(here, {
       previous_response_id: first.id,
       input: [user("two"), ...named(second), user("three")],

@@ -26,9 +26,9 @@ const GOOD = JSON.stringify({
 const NAMES = ["opens", "probe", "leaves", "health"];
 const id = (name: string) => `acting@${name}`;
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamFixture({
+  fixture = await startUpstreamFixture({
     models: Object.fromEntries([
       ...NAMES.map((name) => [name, [id(name), "good"]] as const),
       ["breaks", ["breaks", "good"]],
@@ -43,18 +43,18 @@ beforeAll(async () => {
     bindings: { DRAIN_S: "0" },
   });
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 /** Returns the number of requests to a route so far. */
-const asked = (name: string): number =>
-  world.mock.requests.filter(({ json }) => json["model"] === id(name)).length;
+const requestCount = (name: string): number =>
+  fixture.mock.requests.filter(({ json }) => json["model"] === id(name)).length;
 
 /** Sends sequential requests to a model. Returns the routes that served them. */
 async function served(model: string, times: number, stream = false): Promise<string[]> {
-  const { key } = await world.organization();
+  const { key } = await fixture.organization();
   const routes: string[] = [];
   for (let at = 0; at < times; at++) {
-    const answer = await world.ask(key, model, { stream });
+    const answer = await fixture.send(key, model, { stream });
     const route = answer.headers.get("x-route") ?? String(answer.status);
     routes.push(`${route} ${answer.headers.get("x-attempts") ?? ""}`.trim());
   }
@@ -65,15 +65,15 @@ describe("a route whose provider fails", () => {
   it("gets no request during its cooldown, then one probe request, and all requests once the probe succeeds", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
-    expect(asked("opens")).toBe(5);
+    expect(requestCount("opens")).toBe(5);
     expect(await served("opens", 4)).toEqual(Array.from({ length: 4 }, () => "up:good 1"));
-    expect(asked("opens")).toBe(5);
-    await world.later(FIRST_OPEN_MS);
+    expect(requestCount("opens")).toBe(5);
+    await fixture.later(FIRST_OPEN_MS);
     expect(await served("opens", 3)).toEqual(["up:good 2", "up:good 1", "up:good 1"]);
-    expect(asked("opens")).toBe(6);
-    await world.later(FIRST_OPEN_MS); // now open for twice as long
+    expect(requestCount("opens")).toBe(6);
+    await fixture.later(FIRST_OPEN_MS); // now open for twice as long
     expect(await served("opens", 1)).toEqual(["up:good 1"]);
-    await world.later(FIRST_OPEN_MS);
+    await fixture.later(FIRST_OPEN_MS);
     behavior.delete(id("opens"));
     expect(await served("opens", 3)).toEqual(
       Array.from({ length: 3 }, () => `up:${id("opens")} 1`),
@@ -81,30 +81,30 @@ describe("a route whose provider fails", () => {
   });
 
   it("gets no request after the provider has failed mid-stream five times", async () => {
-    const begun = Array.from({ length: 5 }, () => "up:breaks 1");
-    expect(await served("breaks", 5, true)).toEqual(begun);
+    const expected = Array.from({ length: 5 }, () => "up:breaks 1");
+    expect(await served("breaks", 5, true)).toEqual(expected);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
   });
 
   it("remains in use after mid-stream failures that the requests themselves caused", async () => {
-    const begun = Array.from({ length: 7 }, () => "up:provoked 1");
-    expect(await served("provoked", 7, true)).toEqual(begun);
+    const expected = Array.from({ length: 7 }, () => "up:provoked 1");
+    expect(await served("provoked", 7, true)).toEqual(expected);
   });
 
   it("gets only one of many concurrent requests as a probe", async () => {
     behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
     behavior.set(id("probe"), "waits");
-    await world.later(FIRST_OPEN_MS);
-    const { key } = await world.organization();
-    const probing = await world.open(key, "probe");
-    await expect.poll(() => asked("probe")).toBe(4);
+    await fixture.later(FIRST_OPEN_MS);
+    const { key } = await fixture.organization();
+    const probing = await fixture.open(key, "probe");
+    await expect.poll(() => requestCount("probe")).toBe(4);
     expect(await served("probe", 8)).toEqual(Array.from({ length: 8 }, () => "up:good 1"));
-    expect(asked("probe")).toBe(4);
+    expect(requestCount("probe")).toBe(4);
     // The probe's client disconnects, which doesn't count against the route. The next request
     // probes again.
     await probing.reset();
-    await expect.poll(world.inFlight).toBe(0);
+    await expect.poll(fixture.inFlight).toBe(0);
     behavior.delete(id("probe"));
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
@@ -113,12 +113,12 @@ describe("a route whose provider fails", () => {
 describe("the closed circuit breaker of a route", () => {
   it("doesn't open if clients disconnect while the provider is silent", async () => {
     behavior.set(id("leaves"), "waits");
-    const { key } = await world.organization();
+    const { key } = await fixture.organization();
     for (let at = 1; at <= 6; at++) {
-      const client = await world.open(key, "leaves");
-      await expect.poll(() => asked("leaves")).toBe(at);
+      const client = await fixture.open(key, "leaves");
+      await expect.poll(() => requestCount("leaves")).toBe(at);
       await client.reset();
-      await expect.poll(world.inFlight).toBe(0);
+      await expect.poll(fixture.inFlight).toBe(0);
     }
     behavior.delete(id("leaves"));
     expect(await served("leaves", 1)).toEqual([`up:${id("leaves")} 1`]);
@@ -130,14 +130,14 @@ it("GET /admin/v1/health lists routes in cooldown with the reason and end", asyn
   await served("health", 5);
   const read = async () => {
     const { breakers } = await operatorReads<{ breakers: { route: string }[] }>(
-      world.eu,
+      fixture.eu,
       "/health",
     );
     return breakers.find(({ route }) => route === `up:${id("health")}`);
   };
   const until = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   expect(await read()).toEqual({ route: "up:acting@health", state: "open", until });
-  await world.later(FIRST_OPEN_MS);
+  await fixture.later(FIRST_OPEN_MS);
   expect(await read()).toEqual({ route: "up:acting@health", state: "half_open", until });
   behavior.delete(id("health"));
   await served("health", 1);

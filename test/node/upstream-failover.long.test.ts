@@ -53,11 +53,12 @@ const TOLD = {
 const status = (code: number, headers: Record<string, string> = {}) =>
   scripted((response) => void response.writeHead(code, headers).end("{}"));
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 /** Regions with short timeouts for a silent provider. */
 let hurried: UpstreamFixture;
 /** The other tests take as long as the machine needs. */
-const worldOf = (name: string): UpstreamFixture => (/silent|stall/.test(name) ? hurried : world);
+const fixtureOf = (name: string): UpstreamFixture =>
+  /silent|stall/.test(name) ? hurried : fixture;
 beforeAll(async () => {
   const models: Record<string, string[]> = {
     "up/four-down": ["down@1", "down@2", "down@3", "down@4"],
@@ -85,19 +86,19 @@ beforeAll(async () => {
     },
   };
   const bindings = { UPSTREAM_HEADERS_MS: "1000", UPSTREAM_FIRST_MS: "1000" };
-  [world, hurried] = await Promise.all([
+  [fixture, hurried] = await Promise.all([
     startUpstreamFixture(options),
     startUpstreamFixture({ ...options, bindings }),
   ]);
 });
-afterAll(() => Promise.all([world.stop(), hurried.stop()]));
+afterAll(() => Promise.all([fixture.stop(), hurried.stop()]));
 
 /** Few tokens, so that a JSON response can't take longer than its headers. */
 const FEW = { max_tokens: 4 };
 
 async function counted<T>(
   work: () => Promise<T>,
-  { mock } = world,
+  { mock } = fixture,
 ): Promise<{ answer: T; requests: number }> {
   const before = mock.requests.length;
   const answer = await work();
@@ -109,10 +110,10 @@ describe("a provider that fails before the first byte", () => {
     "causes an uncharged error without the provider's text if no other route exists: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
-      const one = worldOf(name);
+      const one = fixtureOf(name);
       const { key, orgId } = await one.organization();
       const { answer, requests } = await counted(
-        () => one.ask(key, `alone/${name}/${stream}`, { ...FEW, stream }),
+        () => one.send(key, `alone/${name}/${stream}`, { ...FEW, stream }),
         one,
       );
       expect([answer.status, requests]).toEqual([expected?.status, expected?.requests]);
@@ -132,9 +133,9 @@ describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
     "stays hidden from the client if another route responds, and only that response is charged: $name, stream $stream",
     async ({ name, stream }) => {
-      const one = worldOf(name);
+      const one = fixtureOf(name);
       const { key, orgId } = await one.organization();
-      const answer = await one.ask(key, `then/${name}/${stream}`, { ...FEW, stream });
+      const answer = await one.send(key, `then/${name}/${stream}`, { ...FEW, stream });
       expect(answer.status).toBe(200);
       expect(answer.headers.get("x-route")).toBe("up:good");
       expect(answer.headers.get("x-attempts")).toBe("2");
@@ -145,7 +146,7 @@ describe("a provider that fails before the first byte", () => {
   );
 
   it("leaves no connection open", async () => {
-    await expect.poll(() => world.inFlight() + hurried.inFlight()).toBe(0);
+    await expect.poll(() => fixture.inFlight() + hurried.inFlight()).toBe(0);
   });
 });
 
@@ -153,7 +154,7 @@ describe("a provider that fails before the first byte", () => {
 async function failedAttempts(
   key: string,
   headers: Headers,
-  { eu } = world,
+  { eu } = fixture,
 ): Promise<readonly { route: string; why: string }[]> {
   const id = headers.get("x-request-id") ?? "";
   const response = await fetch(`${eu.url}/v1/generations/${id}`, {
@@ -165,18 +166,18 @@ async function failedAttempts(
 
 describe("failover", () => {
   it("makes at most three calls, however many routes exist", async () => {
-    const { key, orgId } = await world.organization();
-    const { answer, requests } = await counted(() => world.ask(key, "up/four-down"));
+    const { key, orgId } = await fixture.organization();
+    const { answer, requests } = await counted(() => fixture.send(key, "up/four-down"));
     expect([answer.status, requests]).toEqual([502, 3]);
-    expect((await world.spent(orgId)).micro).toBe(0);
+    expect((await fixture.spent(orgId)).micro).toBe(0);
   });
 
   it("reaches the third route, and charges the request once", async () => {
-    const { key, orgId } = await world.organization();
-    const { answer, requests } = await counted(() => world.ask(key, "up/third"));
+    const { key, orgId } = await fixture.organization();
+    const { answer, requests } = await counted(() => fixture.send(key, "up/third"));
     expect([answer.status, requests, answer.headers.get("x-attempts")]).toEqual([200, 3, "3"]);
     expect(answer.headers.get("x-cost-micro")).toBe(String(EXACT));
-    expect((await world.spent(orgId)).micro).toBe(EXACT);
+    expect((await fixture.spent(orgId)).micro).toBe(EXACT);
     expect(await failedAttempts(key, answer.headers)).toEqual([
       { route: "up:down@7", why: "500" },
       { route: "up:down@8", why: "500" },
@@ -186,36 +187,36 @@ describe("failover", () => {
   it.each(Object.entries(TOLD))(
     "adds a failed route to the receipt: %s as %s",
     async (name, why) => {
-      const one = worldOf(name);
+      const one = fixtureOf(name);
       const { key } = await one.organization();
-      const { headers } = await one.ask(key, `told/${name}`, FEW);
+      const { headers } = await one.send(key, `told/${name}`, FEW);
       expect(await failedAttempts(key, headers, one)).toMatchObject([{ why }]);
     },
   );
 
   it("returns overloaded with the shortest wait if the last route was overloaded, and otherwise upstream_error", async () => {
-    const { key } = await world.organization();
-    const busy = await world.ask(key, "up/overloaded");
+    const { key } = await fixture.organization();
+    const busy = await fixture.send(key, "up/overloaded");
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "4"]);
-    const down = await world.ask(key, "up/down-last");
+    const down = await fixture.send(key, "up/down-last");
     expect([down.status, down.headers.get("retry-after")]).toEqual([502, null]);
   });
 });
 
 describe("the provider's secret", () => {
   it("appears in no header, body or log, even if the provider's 401 contains it", async () => {
-    const { key } = await world.organization();
+    const { key } = await fixture.organization();
     const answers = [
-      await world.ask(key, "alone/mock-401/false", FEW),
-      await world.ask(key, "then/mock-401/true", { ...FEW, stream: true }),
+      await fixture.send(key, "alone/mock-401/false", FEW),
+      await fixture.send(key, "then/mock-401/true", { ...FEW, stream: true }),
     ];
-    const echoed = world.mock.requests.find(({ json }) =>
+    const echoed = fixture.mock.requests.find(({ json }) =>
       String(json["model"]).startsWith("mock-401"),
     );
     expect(echoed?.headers.authorization).toBe(`Bearer ${UPSTREAM_SECRET}`);
     const seen = answers.map(({ headers, text }) => JSON.stringify([...headers]) + text);
     expect(seen.join("")).not.toContain(UPSTREAM_SECRET.slice(3));
-    expect(world.eu.log.length).toBeGreaterThan(0);
-    expect(JSON.stringify(world.eu.log)).not.toContain(UPSTREAM_SECRET.slice(3));
+    expect(fixture.eu.log.length).toBeGreaterThan(0);
+    expect(JSON.stringify(fixture.eu.log)).not.toContain(UPSTREAM_SECRET.slice(3));
   });
 });

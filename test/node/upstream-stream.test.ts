@@ -147,7 +147,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
   },
 };
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 /** Regions with a very short timeout for a silent provider, which a slow machine also reaches. */
 let impatient: UpstreamFixture;
 beforeAll(async () => {
@@ -160,23 +160,24 @@ beforeAll(async () => {
     tiny: byCharacter(),
   };
   const models = Object.fromEntries(Object.keys(scripts).map((name) => [name, [name]]));
-  [world, impatient] = await Promise.all([
+  [fixture, impatient] = await Promise.all([
     startUpstreamFixture({ models, scripts }),
     startUpstreamFixture({ models, scripts, bindings: { UPSTREAM_IDLE_MS: "300" } }),
   ]);
 });
-afterAll(() => Promise.all([world.stop(), impatient.stop()]));
+afterAll(() => Promise.all([fixture.stop(), impatient.stop()]));
 
-const worldOf = (name: string): UpstreamFixture => (name.includes("silence") ? impatient : world);
+const fixtureOf = (name: string): UpstreamFixture =>
+  name.includes("silence") ? impatient : fixture;
 
 describe("a completed stream", () => {
   it.each(Object.entries(WELL))(
     "delivers all text and one [DONE], and is charged once: %s",
     async (name, want) => {
-      const { organization, ask, spent, inFlight } = worldOf(name);
+      const { organization, send, spent, inFlight } = fixtureOf(name);
       const { key, orgId } = await organization();
-      const asked = { stream: true, stream_options: { include_usage: true } };
-      const answer = await ask(key, name, asked);
+      const options = { stream: true, stream_options: { include_usage: true } };
+      const answer = await send(key, name, options);
       expect(contentOf(answer.text)).toBe(want.text ?? "Hello");
       const events = eventsOf(answer.text);
       expect(events.filter((event) => event === "data: [DONE]")).toHaveLength(1);
@@ -195,9 +196,9 @@ describe("a stream that fails after its first text", () => {
   it.each(Object.entries(BADLY))(
     "ends with an error event instead of [DONE], and is charged as expected: %s",
     async (name, want) => {
-      const { organization, ask, spent, inFlight } = worldOf(name);
+      const { organization, send, spent, inFlight } = fixtureOf(name);
       const { key, orgId } = await organization();
-      const answer = await ask(key, name, { stream: true });
+      const answer = await send(key, name, { stream: true });
       expect(answer.status).toBe(200);
       expect(contentOf(answer.text)).toMatch(/^Hello/);
       expect(eventsOf(answer.text).at(-1)).toMatchObject({
@@ -215,17 +216,17 @@ describe("a stream that fails after its first text", () => {
 });
 
 it("a charge above the balance is reduced to the balance", async () => {
-  const { key, orgId } = await world.organization();
-  const answer = await world.ask(key, "drain", { stream: true });
+  const { key, orgId } = await fixture.organization();
+  const answer = await fixture.send(key, "drain", { stream: true });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
-  expect((await world.spent(orgId)).micro).toBe(CREDITS);
+  expect((await fixture.spent(orgId)).micro).toBe(CREDITS);
 });
 
 it.each(["tool", "tiny"])("a valid stream that arrives in %s pieces completes", async (name) => {
-  const { key, orgId } = await world.organization();
-  const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
+  const { key, orgId } = await fixture.organization();
+  const answer = await fixture.send(key, name, { stream: true, max_tokens: 400 });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
-  const { records } = await world.spent(orgId);
+  const { records } = await fixture.spent(orgId);
   expect(records[0]?.estimated).toBe(true);
   const output = records[0]?.usage.output ?? 0;
   expect(output).toBeGreaterThan(200);
@@ -233,11 +234,11 @@ it.each(["tool", "tiny"])("a valid stream that arrives in %s pieces completes", 
 });
 
 it("50 concurrent streams each return the right text, ID and charge", async () => {
-  const { key, orgId } = await world.organization();
+  const { key, orgId } = await fixture.organization();
   const numbers = Array.from({ length: 50 }, (_, at) => at);
   const answers = await Promise.all(
     numbers.map((at) =>
-      world.ask(key, "numbered", {
+      fixture.send(key, "numbered", {
         stream: true,
         messages: [{ role: "user", content: `${at}` }],
       }),
@@ -252,6 +253,6 @@ it("50 concurrent streams each return the right text, ID and charge", async () =
     for (const id of own) ids.add(id);
   }
   expect(ids.size).toBe(50);
-  const { micro, records } = await world.spent(orgId);
+  const { micro, records } = await fixture.spent(orgId);
   expect([micro, records.length]).toEqual([50 * EXACT, 50]);
 });

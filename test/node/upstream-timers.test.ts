@@ -22,16 +22,16 @@ const COMMENT = ": keep-alive";
 const paced = (text: string): MockScript =>
   scripted(async (response) => {
     startStream(response).write(stream(...HELLO));
-    while (!response.closed && !said.isEnough) {
+    while (!response.closed && !stopSignal.isEnough) {
       await sleep(10);
       response.write(text);
     }
     response.end(stream(FINISH, usageChunk(), DONE));
   });
 /** Tells the test's provider to end. */
-const said = { isEnough: false };
+const stopSignal = { isEnough: false };
 
-let world: UpstreamFixture;
+let fixture: UpstreamFixture;
 /** Regions with a short limit for requests. */
 let brief: UpstreamFixture;
 beforeAll(async () => {
@@ -49,19 +49,19 @@ beforeAll(async () => {
     comments: paced(": still thinking\n\n"),
   };
   const REQUEST_DEADLINE_S = String(DEADLINE_MS / 1000);
-  [world, brief] = await Promise.all([
+  [fixture, brief] = await Promise.all([
     startUpstreamFixture({ models, scripts, bindings: { KEEP_ALIVE_MS: "40" } }),
     startUpstreamFixture({ models, scripts, bindings: { REQUEST_DEADLINE_S } }),
   ]);
 });
-afterAll(() => Promise.all([world.stop(), brief.stop()]));
+afterAll(() => Promise.all([fixture.stop(), brief.stop()]));
 
 it.each(["silent", "endless"])(
   "a stream whose provider is %s ends at the deadline with an error event, and is charged",
   async (model) => {
     const { key, orgId } = await brief.organization();
     const startedMs = performance.now();
-    const answer = await brief.ask(key, model, { stream: true });
+    const answer = await brief.send(key, model, { stream: true });
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(DEADLINE_MS - 50);
     expect(eventsOf(answer.text).at(-1)).toMatchObject({ error: { type: "upstream_error" } });
     const { held, records } = await brief.spent(orgId);
@@ -75,7 +75,7 @@ it.each(["silent", "endless"])(
 it("a request gets an uncharged 502 if the deadline passes before the first byte", async () => {
   const { key, orgId } = await brief.organization();
   const answers = await Promise.all(
-    [true, false].map((streamed) => brief.ask(key, "never", { stream: streamed })),
+    [true, false].map((streamed) => brief.send(key, "never", { stream: streamed })),
   );
   expect(answers.map((answer) => answer.status)).toEqual([502, 502]);
   expect(await brief.spent(orgId)).toEqual({ micro: 0, held: 0, records: [] });
@@ -85,14 +85,14 @@ it("a request gets an uncharged 502 if the deadline passes before the first byte
 it.each(["pause", "comments"])(
   "a stream contains keep-alive comments while the provider sends %s",
   async (model) => {
-    said.isEnough = false;
-    const { key, orgId } = await world.organization();
-    const client = await world.open(key, model, { stream: true });
+    stopSignal.isEnough = false;
+    const { key, orgId } = await fixture.organization();
+    const client = await fixture.open(key, model, { stream: true });
     await client.readUntil((received) => received.toString().split(COMMENT).length > 2);
-    said.isEnough = true;
+    stopSignal.isEnough = true;
     expect(await client.readUntil((received) => received.includes("data: [DONE]"))).toBe(true);
     expect(client.received().toString()).not.toContain("thinking");
-    const { micro, records } = await world.spent(orgId);
+    const { micro, records } = await fixture.spent(orgId);
     expect([micro, records.length]).toEqual([18, 1]);
     await client.reset();
   },

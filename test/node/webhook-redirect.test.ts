@@ -36,9 +36,9 @@ it.each([302, 307])(
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/${status}`;
     const body = JSON.stringify({ url, types: ["balance.credited"] });
-    const made = await fetch(`${baseUrl}/webhooks`, { method: "POST", headers, body });
-    expect(made.status).toBe(201);
-    const { id } = (await made.json()) as { id: string };
+    const created = await fetch(`${baseUrl}/webhooks`, { method: "POST", headers, body });
+    expect(created.status).toBe(201);
+    const { id } = (await created.json()) as { id: string };
     const admin = { url: adminUrl, token: ADMIN_TOKEN };
     await postCredits(admin, orgId, { amount_micro: 1, reference: "one" });
     const delivery = async (): Promise<unknown> => {

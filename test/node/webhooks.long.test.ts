@@ -92,11 +92,11 @@ function quantile(delays: ReadonlyMap<string, number>, share: number): number {
  */
 async function run(others: readonly ((response: ServerResponse) => void)[]) {
   const three = await Promise.all(others.map(receiver));
-  const beside = await receiver(status(204));
+  const fourth = await receiver(status(204));
   const elsewhere = await receiver(status(204));
-  const one = await organization([...three, beside].map(({ url }) => url));
-  await happen([one, await organization([elsewhere.url])], [beside, elsewhere]);
-  return { three, beside: beside.delays, elsewhere: elsewhere.delays };
+  const one = await organization([...three, fourth].map(({ url }) => url));
+  await happen([one, await organization([elsewhere.url])], [fourth, elsewhere]);
+  return { three, fourth: fourth.delays, elsewhere: elsewhere.delays };
 }
 
 it("webhook deliveries arrive on time while other receivers hang or return 500 or 410", async () => {
@@ -107,13 +107,13 @@ it("webhook deliveries arrive on time while other receivers hang or return 500 o
   expect(fails?.calls()).toBeLessThan(EVENTS / 10); // paused
   expect(gone?.calls()).toBe(1);
   recordMeasured({
-    well_beside_p50_ms: quantile(well.beside, 0.5),
-    well_beside_p99_ms: quantile(well.beside, 0.99),
+    well_beside_p50_ms: quantile(well.fourth, 0.5),
+    well_beside_p99_ms: quantile(well.fourth, 0.99),
     well_elsewhere_p99_ms: quantile(well.elsewhere, 0.99),
-    bad_beside_p50_ms: quantile(bad.beside, 0.5),
-    bad_beside_p99_ms: quantile(bad.beside, 0.99),
+    bad_beside_p50_ms: quantile(bad.fourth, 0.5),
+    bad_beside_p99_ms: quantile(bad.fourth, 0.99),
     bad_elsewhere_p99_ms: quantile(bad.elsewhere, 0.99),
   });
-  expect(quantile(bad.beside, 0.99)).toBeLessThan(DELAY_MAX_MS);
+  expect(quantile(bad.fourth, 0.99)).toBeLessThan(DELAY_MAX_MS);
   expect(quantile(bad.elsewhere, 0.99)).toBeLessThan(DELAY_MAX_MS);
 }, 400_000);

@@ -33,7 +33,7 @@ import { account, LONG, createWebhook, receivers, useReceivers } from "../webhoo
 type Act = {
   readonly event: EventType | null;
   /** Returns the path below `/admin/v1` and the body. */
-  readonly asked: () => Promise<readonly [path: string, body?: object]>;
+  readonly request: () => Promise<readonly [path: string, body?: object]>;
 };
 
 const EVA = "eva".padEnd(32, "x");
@@ -60,7 +60,7 @@ const webhook = async (): Promise<string> => {
   return (await createWebhook("a.turnpike.dev")).id;
 };
 
-async function held(amount: number): Promise<{ readonly id: string }> {
+async function createHold(amount: number): Promise<{ readonly id: string }> {
   const request = holdOf(amount, { keyId: account.keyId });
   valueOf(await wallet().hold(request));
   return request;
@@ -72,7 +72,7 @@ async function owed(): Promise<void> {
   const of = { paymentId, purchaseId: mintId(PURCHASE_ID_PREFIX, Date.now()) };
   const credit = { ...of, method: "card", netMicro: micros(10), actor: SYSTEM_ACTOR } as const;
   valueOf(await wallet().creditPayment(credit));
-  await held(10);
+  await createHold(10);
   const back = { backMicro: micros(5), isDisputed: false, reading: 1 };
   valueOf(await wallet().setBack({ ...of, ...back }));
 }
@@ -105,8 +105,8 @@ async function bought(): Promise<string> {
   const stripe = useStripe();
   const headers = { "idempotency-key": crypto.randomUUID() };
   const body = { amount_dollars: 10, method: "checkout" };
-  const asked = await send("/v1/credits/purchases", { key: account.key, headers, body });
-  const { id } = await asked.json<{ id: string }>();
+  const response = await send("/v1/credits/purchases", { key: account.key, headers, body });
+  const { id } = await response.json<{ id: string }>();
   const [session] = stripe.world.sessions.values();
   stripe.person.pay(session?.id ?? "");
   await runPaymentsSweep(env);
@@ -119,35 +119,35 @@ async function bought(): Promise<string> {
 const ACTS: Readonly<Record<string, Act>> = {
   "POST /orgs": {
     event: "organization.created",
-    asked: async () => ["/orgs", newOrganization()],
+    request: async () => ["/orgs", newOrganization()],
   },
   "PATCH /orgs/:id": {
     event: "organization.changed",
-    asked: async () => [org(""), { name: "Another" }],
+    request: async () => [org(""), { name: "Another" }],
   },
-  "DELETE /orgs/:id": { event: "organization.changed", asked: async () => [org("")] },
+  "DELETE /orgs/:id": { event: "organization.changed", request: async () => [org("")] },
   "POST /orgs/:id/restore": {
     event: "organization.changed",
-    asked: async () => {
+    request: async () => {
       await admin("DELETE", org(""));
       return [org("/restore"), {}];
     },
   },
   "POST /orgs/:id/invitations": {
     event: "invitation.created",
-    asked: async () => [org("/invitations"), { role: "member" }],
+    request: async () => [org("/invitations"), { role: "member" }],
   },
   "DELETE /orgs/:id/invitations/:invitation_id": {
     event: "invitation.ended",
-    asked: async () => [org(`/invitations/${await invited()}`)],
+    request: async () => [org(`/invitations/${await invited()}`)],
   },
   "POST /orgs/:id/domains/:domain/approve": {
     event: "organization.changed",
-    asked: async () => [org(`/domains/${await proven()}/approve`)],
+    request: async () => [org(`/domains/${await proven()}/approve`)],
   },
   "DELETE /orgs/:id/company-issuer": {
     event: "organization.changed",
-    asked: async () => {
+    request: async () => {
       await env.DB.prepare(
         `INSERT INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
          VALUES (?1, 'iss_' || ?1, 'https://login.acme.dev', 'c', 's', 1)`,
@@ -159,35 +159,35 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   "POST /orgs/:id/members": {
     event: "member.created",
-    asked: async () => [org("/members"), { email: "new@example.com", role: "member" }],
+    request: async () => [org("/members"), { email: "new@example.com", role: "member" }],
   },
   "PATCH /orgs/:id/members/:member_id": {
     event: "member.changed",
-    asked: async () => [org(`/members/${await memberId()}`), { role: "admin" }],
+    request: async () => [org(`/members/${await memberId()}`), { role: "admin" }],
   },
   "DELETE /orgs/:id/members/:member_id": {
     event: "member.removed",
-    asked: async () => [org(`/members/${await memberId()}`)],
+    request: async () => [org(`/members/${await memberId()}`)],
   },
   "POST /orgs/:id/members/:member_id/keys": {
     event: "key.created",
-    asked: async () => [org(`/members/${account.memberId}/keys`), { name: "one" }],
+    request: async () => [org(`/members/${account.memberId}/keys`), { name: "one" }],
   },
   "PATCH /orgs/:id/keys/:key_id": {
     event: "key.changed",
-    asked: async () => [org(`/keys/${await keyId()}`), { name: "other" }],
+    request: async () => [org(`/keys/${await keyId()}`), { name: "other" }],
   },
   "DELETE /orgs/:id/keys/:key_id": {
     event: "key.revoked",
-    asked: async () => [org(`/keys/${await keyId()}`)],
+    request: async () => [org(`/keys/${await keyId()}`)],
   },
   "POST /orgs/:id/keys/:key_id/rotate": {
     event: "key.rotated",
-    asked: async () => [org(`/keys/${await keyId()}/rotate`), { overlap_seconds: 0 }],
+    request: async () => [org(`/keys/${await keyId()}/rotate`), { overlap_seconds: 0 }],
   },
   "DELETE /orgs/:id/sessions/:session_id": {
     event: "session.ended",
-    asked: async () => {
+    request: async () => {
       await addCredits(account.orgId, 1_000_000);
       const { id, token } = await createSession(account.key);
       expect((await chat(token)).status).toBe(200);
@@ -196,11 +196,11 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   "POST /orgs/:id/pauses": {
     event: "pause.created",
-    asked: async () => [org("/pauses"), { scope: "key", id: await keyId(), reason: "Costs" }],
+    request: async () => [org("/pauses"), { scope: "key", id: await keyId(), reason: "Costs" }],
   },
   "DELETE /orgs/:id/pauses/:pause_id": {
     event: "pause.ended",
-    asked: async () => {
+    request: async () => {
       const body = { scope: "key", id: await keyId(), reason: "Costs" };
       const answer = await admin("POST", org("/pauses"), body);
       return [org(`/pauses/${(await answer.json<{ id: string }>()).id}`)];
@@ -208,42 +208,42 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   "POST /orgs/:id/credits": {
     event: "balance.credited",
-    asked: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],
+    request: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],
   },
   // reads Stripe and changes nothing itself
   "POST /orgs/:id/purchases/:purchase_id/check": {
     event: null,
-    asked: async () => [org(`/purchases/${await bought()}/check`)],
+    request: async () => [org(`/purchases/${await bought()}/check`)],
   },
   // Stripe emits the refund's event. The purchase stores the operator.
   "POST /orgs/:id/purchases/:purchase_id/refund": {
     event: null,
-    asked: async () => [org(`/purchases/${await bought()}/refund`), { amount_cents: 250 }],
+    request: async () => [org(`/purchases/${await bought()}/refund`), { amount_cents: 250 }],
   },
   "POST /orgs/:id/owed": {
     event: "payment.forgiven",
-    asked: async () => {
+    request: async () => {
       await owed();
       return [org("/owed"), { forgive_micro: 1, reference: "goodwill" }];
     },
   },
-  "POST /orgs/:id/reconcile": { event: null, asked: async () => [org("/reconcile")] },
+  "POST /orgs/:id/reconcile": { event: null, request: async () => [org("/reconcile")] },
   "POST /orgs/:id/webhooks/:webhook_id/test": {
     event: null,
-    asked: async () => [org(`/webhooks/${await webhook()}/test`)],
+    request: async () => [org(`/webhooks/${await webhook()}/test`)],
   },
   "POST /orgs/:id/webhooks/:webhook_id/replay": {
     event: null,
-    asked: async () => [
+    request: async () => [
       org(`/webhooks/${await webhook()}/replay`),
       { since: new Date(Date.now() - 60_000).toISOString() },
     ],
   },
   "POST /orgs/:id/settle": {
     event: "balance.charged",
-    asked: async () => {
+    request: async () => {
       await addCredits(account.orgId, 1000);
-      const { id } = await held(100);
+      const { id } = await createHold(100);
       const generation = { ...GENERATION, keyId: account.keyId };
       const line = { event: "settlement_unsaved", request_id: id, org_id: account.orgId };
       return [org("/settle"), { ...line, cost_micro: 100, generation }];
@@ -251,7 +251,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   "POST /orgs/:id/rebuild-wallet": {
     event: "organization.wallet_rebuilt",
-    asked: async () => {
+    request: async () => {
       await addCredits(account.orgId, 5);
       valueOf(await wallet().poke());
       await runInDurableObject(wallet(), (_: Wallet, { storage }) => storage.deleteAll());
@@ -259,19 +259,19 @@ const ACTS: Readonly<Record<string, Act>> = {
       return [org("/rebuild-wallet")];
     },
   },
-  "POST /merchants": { event: null, asked: async () => ["/merchants", { name: merchantName() }] },
+  "POST /merchants": { event: null, request: async () => ["/merchants", { name: merchantName() }] },
   "POST /merchants/:name/rotate": {
     event: null,
-    asked: async () => [`/merchants/${await merchant()}/rotate`],
+    request: async () => [`/merchants/${await merchant()}/rotate`],
   },
   "DELETE /merchants/:name": {
     event: null,
-    asked: async () => [`/merchants/${await merchant()}`],
+    request: async () => [`/merchants/${await merchant()}`],
   },
-  "POST /prices": { event: null, asked: async () => ["/prices", priced()] },
+  "POST /prices": { event: null, request: async () => ["/prices", priced()] },
   "DELETE /prices/:price_id": {
     event: null,
-    asked: async () => {
+    request: async () => {
       const posted = await admin("POST", "/prices", priced());
       const { prices } = await posted.json<{ prices: readonly { id: string }[] }>();
       return [`/prices/${prices[0]?.id ?? ""}`];
@@ -279,11 +279,11 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   "POST /costs": {
     event: null,
-    asked: async () => ["/costs", { rows: [{ provider: "p", day: YESTERDAY, dollars: 1 }] }],
+    request: async () => ["/costs", { rows: [{ provider: "p", day: YESTERDAY, dollars: 1 }] }],
   },
   "POST /rerate": {
     event: null,
-    asked: async () => {
+    request: async () => {
       const to = new Date(Date.now() - 3 * 3_600_000).toISOString();
       const slip = { id: "slip", model: "sandbox/echo", organization: account.orgId };
       const span = { from: YESTERDAY, to, price: { input: 1 }, dry_run: false };
@@ -347,7 +347,7 @@ describe("an operator's change", () => {
       const slug = await slugOf();
       const act = ACTS[name];
       if (act === undefined) throw new Error("no such act");
-      const [path, body] = await act.asked();
+      const [path, body] = await act.request();
       if (name.includes("/:id")) await expectNotFound(name, path, body);
       log.length = 0;
       const answer = await call(name, path.replace(account.orgId, slug), body);

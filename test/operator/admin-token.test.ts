@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { findOperator as whoIs } from "../../src/operator/operator-token.ts";
 
 /** Returns only the operator's name. */
-const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | null> =>
-  (await whoIs(...asked))?.name ?? null;
+const operatorOf = async (...args: Parameters<typeof whoIs>): Promise<string | null> =>
+  (await whoIs(...args))?.name ?? null;
 const named = (token: string) => [{ name: "admin", role: "all" as const, token }];
 
 it("the operator API accepts only the complete admin token", async () => {
@@ -33,10 +33,10 @@ it("the operator API identifies an operator only by the operator's complete toke
     { name: "admin", role: "all", token: "a".repeat(32) },
     { name: "ada", role: "read", token: "b".repeat(32) },
   ] as const;
-  const asked = (header: string): Promise<string | null> => operatorOf(header, operators);
-  expect(await asked(`Bearer ${"a".repeat(32)}`)).toBe("admin");
-  expect(await asked(`Bearer ${"b".repeat(32)}`)).toBe("ada");
-  expect(await asked(`Bearer ${"b".repeat(31)}`)).toBeNull();
-  expect(await asked("Bearer ")).toBeNull();
+  const operatorNameOf = (header: string): Promise<string | null> => operatorOf(header, operators);
+  expect(await operatorNameOf(`Bearer ${"a".repeat(32)}`)).toBe("admin");
+  expect(await operatorNameOf(`Bearer ${"b".repeat(32)}`)).toBe("ada");
+  expect(await operatorNameOf(`Bearer ${"b".repeat(31)}`)).toBeNull();
+  expect(await operatorNameOf("Bearer ")).toBeNull();
   expect(await operatorOf("Bearer x", [{ name: "admin", role: "all", token: "" }])).toBeNull();
 });

@@ -233,13 +233,13 @@ it("a change or revocation of a key returns 503 without effect while the databas
 
 it("the synchronization of an object with the database repeats until the object has the newest values", async () => {
   const book = [1, 2, 3, 3, 3];
-  const told: number[] = [];
+  const sent: number[] = [];
   const followed = await syncWithDatabase(0, {
-    send: async (row) => success(told.push(row)),
+    send: async (row) => success(sent.push(row)),
     reread: async () => book.shift() ?? null,
     isSame: (one, other) => one === other,
   });
-  expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
+  expect([followed, sent]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
 it("the synchronization of an object with the database fails as overloaded if the database keeps changing", async () => {

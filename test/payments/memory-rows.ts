@@ -13,7 +13,7 @@ export class MemoryRows implements PaymentRows {
   readonly #purchases = new Map<string, Purchase>();
   readonly #payments = new Map<string, Payment>();
   readonly #waiting = new Map<string, PendingStripeHint>();
-  readonly #heard = new Set<string>();
+  readonly #eventIds = new Set<string>();
 
   constructor(orgId: string) {
     const nobody = { orgName: orgId, customer: null, customers: 0, card: null };
@@ -78,10 +78,10 @@ export class MemoryRows implements PaymentRows {
 
   markHintProcessed({ eventId }: PendingStripeHint): void {
     this.#waiting.delete(eventId);
-    this.#heard.add(eventId);
+    this.#eventIds.add(eventId);
   }
 
   isHintProcessed(eventId: string): boolean {
-    return this.#heard.has(eventId);
+    return this.#eventIds.has(eventId);
   }
 }

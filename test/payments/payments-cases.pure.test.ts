@@ -29,117 +29,121 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const toldOf = (alert: string): number =>
+const alertCount = (alert: string): number =>
   alerts.mock.calls.filter(([line]) => String(line).includes(`"${alert}"`)).length;
 
-/** Returns a world in which both organizations have bought credits once and saved the card. */
-async function begun(broken: Broken = {}): Promise<{ world: PaymentsFixture; one: Organization }> {
-  const world = new PaymentsFixture(false, broken);
-  await world.begin();
-  const [one] = world.organizations;
+/** Returns a fixture in which both organizations have bought credits once and saved the card. */
+async function newFixture(
+  broken: Broken = {},
+): Promise<{ fixture: PaymentsFixture; one: Organization }> {
+  const fixture = new PaymentsFixture(false, broken);
+  await fixture.begin();
+  const [one] = fixture.organizations;
   if (one === undefined) throw new Error("there is no organization");
-  return { world, one };
+  return { fixture, one };
 }
 
-const asked = ({ fake }: PaymentsFixture, what: string): number =>
-  fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
+const requestCount = ({ fake }: PaymentsFixture, what: string): number =>
+  fake.requests.filter(({ method, path }) => `${method} ${path}` === what).length;
 
 it("a repeated refund call returns the first refund, even after two days", async () => {
-  const { world, one } = await begun();
+  const { fixture, one } = await newFixture();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
-  const ask = (name: string, amountCents: number | null) =>
-    refundPayment({ rows: one.rows, stripe: world.stripe() }, purchase, {
+  const refund = (name: string, amountCents: number | null) =>
+    refundPayment({ rows: one.rows, stripe: fixture.stripe() }, purchase, {
       purchase: purchase.id,
       amountCents,
       name,
       actor: SYSTEM_ACTOR,
     });
-  expect((await ask("first", 250)).ok).toBe(true);
-  await world.pass(49 * HOUR);
-  expect((await ask("first", 250)).ok).toBe(true);
-  expect(await ask("first", 300)).toMatchObject({ failure: { kind: "idempotency_mismatch" } });
-  expect(world.fake.world.refunds.size).toBe(1);
-  expect((await ask("second", 250)).ok).toBe(true);
-  expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
+  expect((await refund("first", 250)).ok).toBe(true);
+  await fixture.pass(49 * HOUR);
+  expect((await refund("first", 250)).ok).toBe(true);
+  expect(await refund("first", 300)).toMatchObject({ failure: { kind: "idempotency_mismatch" } });
+  expect(fixture.fake.world.refunds.size).toBe(1);
+  expect((await refund("second", 250)).ok).toBe(true);
+  expect([...fixture.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
 });
 
 it("an invoice that contains an amount twice is never paid", async () => {
   const twice: Broken = {
-    world: (world) => ({
-      ...world,
+    wrapDeps: (deps) => ({
+      ...deps,
       stripe: {
         ask: async (call) => {
-          const answer = await world.stripe.ask(call);
+          const answer = await deps.stripe.ask(call);
           if (call.path !== "/v1/invoiceitems") return answer;
-          return world.stripe.ask({ ...call, key: `${call.key}:again` });
+          return deps.stripe.ask({ ...call, key: `${call.key}:again` });
         },
       },
     }),
   };
-  const { world, one } = await begun(twice);
-  const before = world.fake.payments().length;
+  const { fixture, one } = await newFixture(twice);
+  const before = fixture.fake.payments().length;
   one.buy("card", 10, false);
-  await world.work();
-  await world.pass(HOUR);
+  await fixture.work();
+  await fixture.pass(HOUR);
   expect(one.rows.all().map(({ state }) => state)).toEqual(["credited", "declined"]);
-  expect(world.fake.payments().length).toBe(before);
-  expect([...world.fake.world.invoices.values()].at(-1)?.status).toBe("void");
-  expect(toldOf("invoice_differs")).toBe(1);
+  expect(fixture.fake.payments().length).toBe(before);
+  expect([...fixture.fake.world.invoices.values()].at(-1)?.status).toBe("void");
+  expect(alertCount("invoice_differs")).toBe(1);
 });
 
 it("a wallet that is rebuilt from a copy older than a won dispute gets the disputed credits back again", async () => {
-  const { world, one } = await begun();
-  const [payment] = world.fake.payments();
+  const { fixture, one } = await newFixture();
+  const [payment] = fixture.fake.payments();
   const intent = payment?.intent ?? "";
   const { balance } = one.wallet.stored;
-  const dispute = world.fake.bank.dispute(intent);
-  await world.sweep();
+  const dispute = fixture.fake.bank.dispute(intent);
+  await fixture.sweep();
   expect(one.wallet.stored.balance).toBe(0);
   one.wallet.publish();
-  world.fake.bank.moveDispute(dispute, "won");
-  await world.sweep();
+  fixture.fake.bank.moveDispute(dispute, "won");
+  await fixture.sweep();
   expect(one.wallet.stored.balance).toBe(balance);
   one.wallet.rebuild();
-  await world.sweep();
+  await fixture.sweep();
   expect(one.wallet.stored).toMatchObject({ balance, debts: { owed: 0, taken: 0 } });
 });
 
 it("several events about one payment cause only one read of the payment from Stripe", async () => {
-  const { world, one } = await begun();
-  const [payment] = world.fake.payments();
-  world.fake.bank.refund(payment?.intent ?? "", 100);
-  const events = world.fake.takeEvents().filter(({ type }) => type.includes("refund"));
+  const { fixture, one } = await newFixture();
+  const [payment] = fixture.fake.payments();
+  fixture.fake.bank.refund(payment?.intent ?? "", 100);
+  const events = fixture.fake.takeEvents().filter(({ type }) => type.includes("refund"));
   expect(events.length).toBeGreaterThan(1);
-  const before = asked(world, "GET /v1/refunds");
+  const before = requestCount(fixture, "GET /v1/refunds");
   for (const { id } of events) {
     const hint = { eventId: id, orgId: one.id, kind: "back", object: payment?.intent ?? "" };
     one.machine.addHint({ ...hint, kind: "back" });
   }
-  await world.work();
+  await fixture.work();
   expect(one.rows.waitingHints()).toEqual([]);
-  expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
+  expect(requestCount(fixture, "GET /v1/refunds")).toBe(before + 1);
 });
 
 it("an event for another system is read only once, and an unreadable event is reported after an hour", async () => {
-  const { world, one } = await begun();
-  const [customer = ""] = world.customerOf(one.id);
-  const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));
+  const { fixture, one } = await newFixture();
+  const [customer = ""] = fixture.customerOf(one.id);
+  const foreign = fixture.fake.world.intents.get(fixture.fake.bank.handMade(customer, 700));
   Object.assign(foreign ?? {}, { currency: "eur" });
-  await world.sweep();
+  await fixture.sweep();
   expect(one.rows.waitingHints()).toEqual([]);
-  const [payment] = world.fake.payments();
-  const refund = world.fake.world.refunds.get(world.fake.bank.refund(payment?.intent ?? "", 100));
+  const [payment] = fixture.fake.payments();
+  const refund = fixture.fake.world.refunds.get(
+    fixture.fake.bank.refund(payment?.intent ?? "", 100),
+  );
   Object.assign(refund ?? {}, { currency: "eur" });
-  await world.sweep();
-  await world.pass(HOUR / 2);
+  await fixture.sweep();
+  await fixture.pass(HOUR / 2);
   expect(one.rows.waitingHints().length).toBeGreaterThan(0);
-  expect(toldOf("payment_hint_stuck")).toBe(0);
-  await world.pass(2 * HOUR);
+  expect(alertCount("payment_hint_stuck")).toBe(0);
+  await fixture.pass(2 * HOUR);
   const hints = one.rows.waitingHints().length;
-  expect(toldOf("payment_hint_stuck")).toBe(1);
+  expect(alertCount("payment_hint_stuck")).toBe(1);
   Object.assign(refund ?? {}, { currency: "usd" });
-  await world.pass(HOUR);
+  await fixture.pass(HOUR);
   expect([hints > 0, one.rows.waitingHints()]).toEqual([true, []]);
 });
 
@@ -160,7 +164,7 @@ function manyEvents(
 it("a payments sweep that can't read all events continues in the next sweep, even after a malformed event", async () => {
   const START_S = 1_800_000_000;
   const events = manyEvents(12_345, START_S);
-  const heard = new Set<string>();
+  const eventIds = new Set<string>();
   let cursor: EventSweepCursor | null = { sinceS: START_S, rest: null };
   const to: EventDispatchServices = {
     isLive: false,
@@ -169,7 +173,7 @@ it("a payments sweep that can't read all events continues in the next sweep, eve
     },
     payments: () => ({
       hint: async ({ eventId }) => {
-        heard.add(eventId);
+        eventIds.add(eventId);
         return success(null);
       },
     }),
@@ -188,8 +192,8 @@ it("a payments sweep that can't read all events continues in the next sweep, eve
     counts.push(await dispatchMissedEvents(to, (nowS + sweep * 900) * 1000));
   }
   expect(counts.slice(0, 2)).toEqual([5000, 5000]);
-  expect(heard.size).toBe(12_345 - 13);
-  expect(toldOf("payments_sweep_cut")).toBe(2);
+  expect(eventIds.size).toBe(12_345 - 13);
+  expect(alertCount("payments_sweep_cut")).toBe(2);
   expect(cursor).toEqual({ sinceS: nowS, rest: null });
 });
 
@@ -208,12 +212,12 @@ function pageOf(
 
 it("three declines in a day disable a saved card, not counting the gateway's own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
-  const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
-  const made = createPendingPurchase(
-    { ...asks, method: "card", actor: SYSTEM_ACTOR },
+  const order = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
+  const pending = createPendingPurchase(
+    { ...order, method: "card", actor: SYSTEM_ACTOR },
     nowMs - 1000,
   );
-  const declined = { ...made, state: "declined", error: "insufficient_funds" } as const;
+  const declined = { ...pending, state: "declined", error: "insufficient_funds" } as const;
   const numbers = {
     FIRST_WEEK_DOLLARS_A_DAY: 100,
     PURCHASE_DOLLARS_A_DAY: 1000,
@@ -230,7 +234,7 @@ it("three declines in a day disable a saved card, not counting the gateway's own
     actor: SYSTEM_ACTOR,
     isPerson: true,
   };
-  const refused = (method: "card" | "checkout", recent: readonly (typeof made)[]) =>
+  const refused = (method: "card" | "checkout", recent: readonly (typeof pending)[]) =>
     checkPurchaseLimits({ ...buying, method }, recent, { numbers, nowMs });
   for (const method of ["card", "checkout"] as const) {
     expect(refused(method, [declined, declined])).toBeNull();

@@ -27,7 +27,7 @@ const STRIPE = { secretKey: "sk_test_0123456789", baseUrl: "http://stripe.test" 
 /** A deliberate fault, which the checks must detect. */
 export type Broken = {
   readonly wallet?: (wallet: PlainWallet) => PlainWallet;
-  readonly world?: (world: PaymentDeps) => PaymentDeps;
+  readonly wrapDeps?: (deps: PaymentDeps) => PaymentDeps;
   readonly collects?: boolean;
 };
 
@@ -41,18 +41,18 @@ export class Organization {
   machine: PurchaseRunner;
   /** The number of charges each time a person enabled automatic purchases. */
   readonly enabledAt: number[] = [];
-  readonly #world: PaymentsFixture;
+  readonly #fixture: PaymentsFixture;
   readonly #broken: Broken;
   /** The number of awaits before the instance is killed, or Infinity. */
   #killAfter = Infinity;
   #generation = 0;
   #killed = Promise.withResolvers<void>();
 
-  constructor(id: string, world: PaymentsFixture, broken: Broken) {
+  constructor(id: string, fixture: PaymentsFixture, broken: Broken) {
     this.rows = new MemoryRows(id);
-    const wallet = new PlainWallet(() => world.now, broken.collects);
+    const wallet = new PlainWallet(() => fixture.now, broken.collects);
     this.wallet = broken.wallet?.(wallet) ?? wallet;
-    this.#world = world;
+    this.#fixture = fixture;
     this.#broken = broken;
     this.machine = this.#born();
   }
@@ -73,9 +73,9 @@ export class Organization {
 
   buy(method: PurchaseMethod & ("checkout" | "card"), dollars: number, saveCard: boolean): void {
     if (method === "card" && this.rows.head().card === null) return;
-    const id = mintId(PURCHASE_ID_PREFIX, this.#world.now);
+    const id = mintId(PURCHASE_ID_PREFIX, this.#fixture.now);
     const amountMicro = micros(dollars * 1_000_000);
-    const asked = {
+    const purchase = {
       id,
       method,
       amountMicro,
@@ -83,7 +83,7 @@ export class Organization {
       returnUrl: "https://eu.test/",
       actor: SYSTEM_ACTOR,
     };
-    this.rows.putPurchase(createPendingPurchase(asked, this.#world.now));
+    this.rows.putPurchase(createPendingPurchase(purchase, this.#fixture.now));
     if (method === "checkout") {
       const others = this.rows
         .openPurchases()
@@ -137,31 +137,31 @@ export class Organization {
     const sent = async <T>(call: () => Promise<T>): Promise<T> => {
       const before = this.#generation;
       const answer = gated(call);
-      if (generation === before && generation !== this.#generation) this.#world.late.push(call);
+      if (generation === before && generation !== this.#generation) this.#fixture.late.push(call);
       return answer;
     };
-    const stripe = this.#world.stripe();
+    const stripe = this.#fixture.stripe();
     const { wallet, rows } = this;
-    const world: PaymentDeps = {
+    const deps: PaymentDeps = {
       rows,
       stripe: { ask: (call) => gated(() => stripe.ask(call)) },
       wallet: {
         creditPayment: (credit) => sent(() => wallet.creditPayment(credit)),
         setBack: (back) => sent(() => wallet.setBack(back)),
-        tellPurchase: (told) => sent(() => wallet.tellPurchase(told)),
+        tellPurchase: (report) => sent(() => wallet.tellPurchase(report)),
         disableTopUp: (reason) => sent(() => wallet.disableTopUp(reason)),
       },
       store: {
-        addCustomer: (id, orgId) => gated(async () => this.#world.addCustomer(id, orgId)),
+        addCustomer: (id, orgId) => gated(async () => this.#fixture.addCustomer(id, orgId)),
         addCard: () => gated(async () => 1),
       },
-      now: () => this.#world.now,
+      now: () => this.#fixture.now,
       region: "eu",
       isLive: false,
-      hasTax: this.#world.hasTax,
+      hasTax: this.#fixture.hasTax,
       taxCode: null,
     };
-    return new PurchaseRunner(this.#broken.world?.(world) ?? world);
+    return new PurchaseRunner(this.#broken.wrapDeps?.(deps) ?? deps);
   }
 }
 

@@ -6,20 +6,20 @@ import type { Broken } from "./payments-fixture.ts";
 
 /** Returns services whose wallet answers some calls differently. */
 const withWallet = (
-  change: (wallet: PaymentDeps["wallet"], world: PaymentDeps) => Partial<PaymentDeps["wallet"]>,
+  change: (wallet: PaymentDeps["wallet"], deps: PaymentDeps) => Partial<PaymentDeps["wallet"]>,
 ): Broken => ({
-  world: (world) => ({ ...world, wallet: { ...world.wallet, ...change(world.wallet, world) } }),
+  wrapDeps: (deps) => ({ ...deps, wallet: { ...deps.wallet, ...change(deps.wallet, deps) } }),
 });
 /** Returns services that call Stripe differently. */
 const withCalls = (
-  change: (call: Parameters<PaymentDeps["stripe"]["ask"]>[0], world: PaymentDeps) => typeof call,
+  change: (call: Parameters<PaymentDeps["stripe"]["ask"]>[0], deps: PaymentDeps) => typeof call,
 ): Broken => ({
-  world: (world) => ({
-    ...world,
-    stripe: { ask: (call) => world.stripe.ask(change(call, world)) },
+  wrapDeps: (deps) => ({
+    ...deps,
+    stripe: { ask: (call) => deps.stripe.ask(change(call, deps)) },
   }),
 });
-let made = 0;
+let callCount = 0;
 
 /** Faulty versions of the payments code. The test's check must detect each. */
 export const MUTANTS: Readonly<Record<string, Broken>> = {
@@ -40,7 +40,7 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
   ),
   "each attempt of a call has another Idempotency-Key": withCalls((call) => ({
     ...call,
-    key: call.key === null ? null : `${call.key}:${++made}`,
+    key: call.key === null ? null : `${call.key}:${++callCount}`,
   })),
   "a retry of a checkout has another expiry": withCalls((call, { now }) => ({
     ...call,
@@ -48,27 +48,27 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
       call.body?.replace(/expires_at=\d+/, `expires_at=${Math.floor(now() / 1000) + 3600}`) ?? null,
   })),
   "an event is marked as processed before the processing": {
-    world: (world) => {
-      const { rows } = world;
+    wrapDeps: (deps) => {
+      const { rows } = deps;
       const putWaiting: typeof rows.putWaitingHint = (hint) =>
         hint.tries > 0 ? rows.markHintProcessed(hint, 0) : rows.putWaitingHint(hint);
       const seen = new Proxy(rows, {
         get: (of, name) => {
           if (of[name as keyof typeof of] === of.putWaitingHint) return putWaiting;
-          const method = Reflect.get(of, name) as (...given: unknown[]) => unknown;
+          const method = Reflect.get(of, name) as (...args: unknown[]) => unknown;
           return method.bind(of);
         },
       });
-      return { ...world, rows: seen };
+      return { ...deps, rows: seen };
     },
   },
   "tax is credited": {
-    world: (world) => ({
-      ...world,
+    wrapDeps: (deps) => ({
+      ...deps,
       wallet: {
-        ...world.wallet,
+        ...deps.wallet,
         creditPayment: (credit) =>
-          world.wallet.creditPayment({
+          deps.wallet.creditPayment({
             ...credit,
             netMicro: micros(Math.ceil(credit.netMicro * 1.19)),
           }),
@@ -92,9 +92,9 @@ type ChargeMutant = { readonly broken: Broken; readonly bank: string; readonly f
 export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
   "a permanently declined card is charged again": {
     broken: withWallet((wallet) => ({
-      tellPurchase: ({ topUp, ...told }) => {
+      tellPurchase: ({ topUp, ...report }) => {
         const soft = topUp === null ? null : { ...topUp, end: { kind: "soft" as const } };
-        return wallet.tellPurchase({ ...told, topUp: soft });
+        return wallet.tellPurchase({ ...report, topUp: soft });
       },
     })),
     bank: "lost_card",
@@ -104,10 +104,10 @@ export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
     broken: {
       wallet: (wallet) => {
         const tellPurchase = wallet.tellPurchase.bind(wallet);
-        wallet.tellPurchase = async (told) => {
+        wallet.tellPurchase = async (report) => {
           const { stored } = wallet;
           wallet.stored = { ...stored, topUp: { ...stored.topUp, declines: 0 } };
-          return tellPurchase(told);
+          return tellPurchase(report);
         };
         return wallet;
       },

@@ -171,46 +171,46 @@ const pick = <T>(from: readonly T[], at: number): T | undefined =>
   from[at % Math.max(1, from.length)];
 
 /** Runs an operation as far as that is currently possible. */
-export async function apply(world: PaymentsFixture, one: Operation): Promise<void> {
+export async function apply(fixture: PaymentsFixture, one: Operation): Promise<void> {
   try {
-    await done(world, one);
+    await done(fixture, one);
   } catch (error) {
     if (!(error instanceof StripeError)) throw error;
   }
-  await world.work();
+  await fixture.work();
 }
 
-async function done(world: PaymentsFixture, one: Operation): Promise<void> {
-  if (one.do === "pass") return world.pass(one.ms);
-  if (one.do === "fault") return world.fake.fault(one);
-  if (one.do === "bank") return world.fake.bank.next(one.behavior);
-  if (one.do === "event") return told(world, one);
+async function done(fixture: PaymentsFixture, one: Operation): Promise<void> {
+  if (one.do === "pass") return fixture.pass(one.ms);
+  if (one.do === "fault") return fixture.fake.fault(one);
+  if (one.do === "bank") return fixture.fake.bank.next(one.behavior);
+  if (one.do === "event") return deliverEvent(fixture, one);
   if ("org" in one) {
-    const organization = world.organizations[one.org];
-    if (organization !== undefined) ofOrganization(world, organization, one);
+    const organization = fixture.organizations[one.org];
+    if (organization !== undefined) ofOrganization(fixture, organization, one);
     return undefined;
   }
-  if ("share" in one) return moneyMoves(world, one);
-  return person(world, one);
+  if ("share" in one) return moneyMoves(fixture, one);
+  return person(fixture, one);
 }
 
-async function told(
-  world: PaymentsFixture,
+async function deliverEvent(
+  fixture: PaymentsFixture,
   { how, at }: Extract<Operation, { do: "event" }>,
 ): Promise<void> {
-  const event = pick(world.inbox, at);
+  const event = pick(fixture.inbox, at);
   if (event === undefined) return;
-  if (how !== "repeat") world.inbox.splice(world.inbox.indexOf(event), 1);
-  if (how !== "lose") await world.deliver(event);
+  if (how !== "repeat") fixture.inbox.splice(fixture.inbox.indexOf(event), 1);
+  if (how !== "lose") await fixture.deliver(event);
 }
 
 type OfPerson = Extract<Operation, { do: "pay" | "decline" | "approve" | "payInvoice" | "cancel" }>;
 
 const isOpen = ({ status }: { readonly status: string | null }): boolean => status === "open";
 
-function person(world: PaymentsFixture, { do: how, at }: OfPerson): void {
-  if (how === "cancel") return cancel(world, at);
-  const { fake } = world;
+function person(fixture: PaymentsFixture, { do: how, at }: OfPerson): void {
+  if (how === "cancel") return cancel(fixture, at);
+  const { fake } = fixture;
   const { sessions, invoices } = fake.world;
   const open = [...(how === "payInvoice" ? invoices : sessions).values()];
   const id = pick(open.filter(isOpen), at)?.id;
@@ -221,8 +221,8 @@ function person(world: PaymentsFixture, { do: how, at }: OfPerson): void {
   return undefined;
 }
 
-function cancel(world: PaymentsFixture, at: number): void {
-  const organization = world.organizations[at % 2];
+function cancel(fixture: PaymentsFixture, at: number): void {
+  const organization = fixture.organizations[at % 2];
   const open = pick(organization?.rows.openPurchases() ?? [], at);
   if (open !== undefined) organization?.machine.cancel(open.id);
 }
@@ -230,7 +230,7 @@ function cancel(world: PaymentsFixture, at: number): void {
 type OfOrganization = Extract<Operation, { readonly org: number }>;
 
 function ofOrganization(
-  world: PaymentsFixture,
+  fixture: PaymentsFixture,
   organization: Organization,
   one: OfOrganization,
 ): void {
@@ -240,9 +240,9 @@ function ofOrganization(
     if (one.do === "hold") return wallet.hold(one.share * 200_000);
     return wallet.settle(one.at % Math.max(1, wallet.holds.length), one.share / 100);
   }
-  if (one.do !== "topUp") return fails(world, organization, one);
+  if (one.do !== "topUp") return fails(fixture, organization, one);
   if (one.on && wallet.stored.topUp.disabledReason !== null) {
-    organization.enabledAt.push(world.fake.world.charges.size);
+    organization.enabledAt.push(fixture.fake.world.charges.size);
   }
   const amountMicro = micros(one.dollars * 1_000_000);
   const [belowMicro, mostPerMonthMicro] = [micros(25_000_000), micros(MONTH_MICRO)];
@@ -254,17 +254,17 @@ type Failing = Exclude<
   { readonly do: "buy" | "topUp" } | { readonly share: number }
 >;
 
-function fails(world: PaymentsFixture, organization: Organization, one: Failing): void {
+function fails(fixture: PaymentsFixture, organization: Organization, one: Failing): void {
   const { wallet } = organization;
   switch (one.do) {
     case "kill":
       return organization.killAfter(one.after);
     case "down":
       wallet.down = one.calls;
-      world.bookDown = one.calls % 2;
+      fixture.bookDown = one.calls % 2;
       return undefined;
     case "late":
-      return arriveLate(world);
+      return arriveLate(fixture);
     case "publish":
       return wallet.publish();
     case "rebuild":
@@ -273,7 +273,7 @@ function fails(world: PaymentsFixture, organization: Organization, one: Failing)
     case "deleteCustomer":
     case "detach":
     case "payElsewhere":
-      return atStripe(world, organization, one.do);
+      return atStripe(fixture, organization, one.do);
   }
 }
 
@@ -282,17 +282,19 @@ function arriveLate({ late }: PaymentsFixture): void {
 }
 
 function atStripe(
-  world: PaymentsFixture,
+  fixture: PaymentsFixture,
   { id, rows }: Organization,
   how: "handMade" | "deleteCustomer" | "detach" | "payElsewhere",
 ): void {
-  const [customer] = world.customerOf(id).toReversed();
+  const [customer] = fixture.customerOf(id).toReversed();
   const method = rows.head().card?.paymentMethod;
-  const invoice = [...world.fake.world.invoices.values()].find(({ status }) => status === "open");
-  if (how === "handMade" && customer !== undefined) world.fake.bank.handMade(customer, 700);
-  if (how === "deleteCustomer" && customer !== undefined) world.fake.bank.deleteCustomer(customer);
-  if (how === "detach" && method !== undefined) world.fake.bank.detach(method);
-  if (how === "payElsewhere" && invoice !== undefined) world.fake.bank.payElsewhere(invoice.id);
+  const invoice = [...fixture.fake.world.invoices.values()].find(({ status }) => status === "open");
+  if (how === "handMade" && customer !== undefined) fixture.fake.bank.handMade(customer, 700);
+  if (how === "deleteCustomer" && customer !== undefined) {
+    fixture.fake.bank.deleteCustomer(customer);
+  }
+  if (how === "detach" && method !== undefined) fixture.fake.bank.detach(method);
+  if (how === "payElsewhere" && invoice !== undefined) fixture.fake.bank.payElsewhere(invoice.id);
 }
 
 type Moves = Extract<
@@ -300,8 +302,8 @@ type Moves = Extract<
   { readonly do: "refund" | "failRefund" | "forgive" | "warn" | "dispute" | "moveDispute" }
 >;
 
-function moneyMoves(world: PaymentsFixture, one: Moves): void {
-  const { fake, organizations } = world;
+function moneyMoves(fixture: PaymentsFixture, one: Moves): void {
+  const { fake, organizations } = fixture;
   if (one.do === "forgive") return organizations[one.at % 2]?.wallet.forgive(one.share * 1000);
   if (one.do === "failRefund") {
     const refund = pick([...fake.world.refunds.values()], one.at);
@@ -313,7 +315,7 @@ function moneyMoves(world: PaymentsFixture, one: Moves): void {
     const cents = one.share > 50 ? null : shareOf(dispute.amount, one.share);
     return fake.bank.moveDispute(dispute.id, one.status, cents);
   }
-  return ofPayment(world, one);
+  return ofPayment(fixture, one);
 }
 
 const shareOf = (all: number, share: number): number =>

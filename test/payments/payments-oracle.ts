@@ -6,20 +6,20 @@ import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsFixture } from "./payments-fixture.ts";
 
 /** Returns the faults that may never occur, each with its number in the reference. */
-export function faultsNow(world: PaymentsFixture): string[] {
+export function faultsNow(fixture: PaymentsFixture): string[] {
   return [
-    ...world.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
-    ...world.organizations.flatMap((one) => attemptFaults(world, one)),
-    ...creditFaults(world),
-    ...callFaults(world),
-    ...world.oddPays,
+    ...fixture.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
+    ...fixture.organizations.flatMap((one) => attemptFaults(fixture, one)),
+    ...creditFaults(fixture),
+    ...callFaults(fixture),
+    ...fixture.oddPays,
   ];
 }
 
 /** Returns the faults that may not remain once failures have stopped and a sweep has run. */
-export function faultsAtRest(world: PaymentsFixture): string[] {
+export function faultsAtRest(fixture: PaymentsFixture): string[] {
   const faults: string[] = [];
-  for (const { rows, id } of world.organizations) {
+  for (const { rows, id } of fixture.organizations) {
     for (const one of rows.all()) {
       if (!isPurchaseEnded(one)) {
         faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
@@ -27,18 +27,18 @@ export function faultsAtRest(world: PaymentsFixture): string[] {
     }
     if (rows.waitingHints().length > 0) faults.push(`13: ${id} has hints waiting`);
   }
-  for (const { organization, purchase, intent, net } of paymentsOf(world)) {
+  for (const { organization, purchase, intent, net } of paymentsOf(fixture)) {
     const { stored } = organization.wallet;
     const credited = stored.references.get(`stripe:${intent}`);
     if (credited !== net && net > 0) {
       faults.push(`2: ${purchase.id} credited ${credited} of ${net}`);
     }
-    const { gross, captured } = world.fake.truth(intent);
+    const { gross, captured } = fixture.fake.truth(intent);
     const back = Math.ceil((net * gross) / captured);
     const known = stored.payments.get(intent)?.refunded;
     if (known !== back) faults.push(`7: of ${intent} ${known} is back, and ${back} by Stripe`);
   }
-  return [...faults, ...faultsNow(world)];
+  return [...faults, ...faultsNow(fixture)];
 }
 
 function moneyFaults({ id, wallet }: Organization): string[] {
@@ -89,12 +89,12 @@ type Known = {
 };
 
 /** Returns each captured payment of a purchase. */
-function paymentsOf(world: PaymentsFixture): Known[] {
-  const { sessions, invoices } = world.fake.world;
-  return world.fake.payments().flatMap((payment) => {
-    const made = sessions.get(payment.session ?? "") ?? invoices.get(payment.invoice ?? "");
-    const organization = world.organizationOf(payment.customer);
-    const purchase = organization?.rows.purchase(made?.metadata?.["purchase_id"] ?? "") ?? null;
+function paymentsOf(fixture: PaymentsFixture): Known[] {
+  const { sessions, invoices } = fixture.fake.world;
+  return fixture.fake.payments().flatMap((payment) => {
+    const source = sessions.get(payment.session ?? "") ?? invoices.get(payment.invoice ?? "");
+    const organization = fixture.organizationOf(payment.customer);
+    const purchase = organization?.rows.purchase(source?.metadata?.["purchase_id"] ?? "") ?? null;
     if (organization === undefined || purchase === null) return [];
     const { received: receivedCents, total: totalCents, tax: taxCents, intent } = payment;
     const net = computePaymentCredits(purchase.amountMicro, {
@@ -110,9 +110,9 @@ function paymentsOf(world: PaymentsFixture): Known[] {
  * Checks that each credit belongs to a captured payment of this organization, and never exceeds its
  * net amount.
  */
-function creditFaults(world: PaymentsFixture): string[] {
-  const known = new Map(paymentsOf(world).map((one) => [one.intent, one]));
-  return world.organizations.flatMap(({ id, wallet }) =>
+function creditFaults(fixture: PaymentsFixture): string[] {
+  const known = new Map(paymentsOf(fixture).map((one) => [one.intent, one]));
+  return fixture.organizations.flatMap(({ id, wallet }) =>
     [...wallet.stored.references].flatMap(([reference, amount]) => {
       const [, intent = "", more] = /^stripe:([^:]+)(:back:)?/.exec(reference) ?? [];
       if (intent === "" || more !== undefined) return [];
@@ -156,8 +156,8 @@ function attemptFaults({ fake }: PaymentsFixture, one: Organization): string[] {
   return faults;
 }
 
-function isForGood({ world }: FakeStripe, { outcome, payment_intent: id }: Charge): boolean {
-  const error = world.intents.get(id)?.last_payment_error;
+function isForGood({ world: state }: FakeStripe, { outcome, payment_intent: id }: Charge): boolean {
+  const error = state.intents.get(id)?.last_payment_error;
   return outcome.type === "blocked" || FOR_GOOD.test(JSON.stringify(error ?? null));
 }
 
@@ -170,24 +170,24 @@ type Calls = {
   readonly sent: Map<string, string>;
   readonly faults: string[];
 };
-/** The calls of each world that were already checked, so that each is read once. */
+/** The calls of each fixture that were already checked, so that each is read once. */
 const judged = new WeakMap<PaymentsFixture, Calls>();
 
 /**
  * Checks the calls to Stripe: an invoice is always paid with the same idempotency key and
  * parameters.
  */
-function callFaults(world: PaymentsFixture): readonly string[] {
-  const calls: Calls = judged.get(world) ?? {
+function callFaults(fixture: PaymentsFixture): readonly string[] {
+  const calls: Calls = judged.get(fixture) ?? {
     upTo: 0,
     keys: new Map(),
     sent: new Map(),
     faults: [],
   };
-  judged.set(world, calls);
+  judged.set(fixture, calls);
   const { keys, sent, faults } = calls;
-  const { asked } = world.fake;
-  for (const { method, path, key, params } of asked.slice(calls.upTo)) {
+  const { requests } = fixture.fake;
+  for (const { method, path, key, params } of requests.slice(calls.upTo)) {
     if (method !== "POST" || key === null) continue;
     const body = JSON.stringify([path, params]);
     const before = sent.get(key) ?? body;
@@ -198,6 +198,6 @@ function callFaults(world: PaymentsFixture): readonly string[] {
     if (other !== key) faults.push(`12: ${path} under ${key} and ${other}`);
     keys.set(path, key);
   }
-  calls.upTo = asked.length;
+  calls.upTo = requests.length;
   return faults;
 }

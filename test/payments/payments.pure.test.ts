@@ -26,23 +26,23 @@ async function faultsOf(
   hasTax: boolean,
   broken: Broken = {},
 ): Promise<readonly string[]> {
-  const world = new PaymentsFixture(hasTax, broken);
-  await world.begin();
+  const fixture = new PaymentsFixture(hasTax, broken);
+  await fixture.begin();
   for (const one of happening) {
-    await apply(world, one);
-    const faults = faultsNow(world);
+    await apply(fixture, one);
+    const faults = faultsNow(fixture);
     if (faults.length > 0) return [`after ${JSON.stringify(one)}`, ...faults];
   }
-  world.fake.clearFaults();
-  world.bookDown = 0;
-  for (const { wallet } of world.organizations) {
+  fixture.fake.clearFaults();
+  fixture.bookDown = 0;
+  for (const { wallet } of fixture.organizations) {
     wallet.down = 0;
     wallet.set(null);
   }
   for (const hours of [1, 25, 25, 25]) {
-    if (hours === 1 || !world.isQuiet) await world.pass(hours * HOUR);
+    if (hours === 1 || !fixture.isQuiet) await fixture.pass(hours * HOUR);
   }
-  return faultsAtRest(world);
+  return faultsAtRest(fixture);
 }
 
 /** A long run has 20,000 runs in parts, so that each part can be run separately. */

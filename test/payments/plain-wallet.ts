@@ -97,19 +97,21 @@ export class PlainWallet implements WalletForPayments {
     });
   }
 
-  async setBack(asked: PaymentReversal): Promise<Result<null>> {
+  async setBack(reversal: PaymentReversal): Promise<Result<null>> {
     return this.#turn(() => {
-      const payment = this.stored.payments.get(asked.paymentId);
+      const payment = this.stored.payments.get(reversal.paymentId);
       if (payment === undefined) return refuse({ kind: "not_found", message: "no such payment" });
-      const target = { back: asked.backMicro, reading: asked.reading };
+      const target = { back: reversal.backMicro, reading: reversal.reading };
       const moved = applyRefund(this.stored.debts, payment, target);
       if (moved === null) return success(null);
       if (moved.returned > 0) {
-        this.#post(`stripe:${payment.id}:back:${asked.reading}`, moved.returned);
+        this.#post(`stripe:${payment.id}:back:${reversal.reading}`, moved.returned);
       }
       this.#putPayment(moved.payment);
       this.#set({ debts: moved.debts });
-      if (asked.isDisputed && moved.payment.refunded > payment.refunded) this.#disable("disputed");
+      if (reversal.isDisputed && moved.payment.refunded > payment.refunded) {
+        this.#disable("disputed");
+      }
       return success(null);
     });
   }
@@ -207,10 +209,10 @@ export class PlainWallet implements WalletForPayments {
     const day = new Date(nowMs).toISOString().slice(0, 10);
     const month = day.slice(0, 7);
     const days = { month, day, dailyMaxMicros: Infinity };
-    const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
-    if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
-    const wish = { id: mintId(PURCHASE_ID_PREFIX, nowMs), amountMicro: setting.amountMicro };
-    this.#set({ topUp: recordTopUpRequest(topUp, { ...wish, wantedAt: nowMs }, days) });
+    const input = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
+    if (setting === null || decideTopUp(topUp, input) !== "wanted") return;
+    const order = { id: mintId(PURCHASE_ID_PREFIX, nowMs), amountMicro: setting.amountMicro };
+    this.#set({ topUp: recordTopUpRequest(topUp, { ...order, wantedAt: nowMs }, days) });
   }
 
   #disable(reason: TopUpDisabledReason): void {

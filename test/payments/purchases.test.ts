@@ -54,7 +54,7 @@ function sessionOf(stripe: FakeStripe, { id }: Purchase): string {
 }
 
 /** Sends each unprocessed event to the Worker with a signature. Returns the statuses. */
-async function tell(stripe: FakeStripe, events = stripe.takeEvents()): Promise<number[]> {
+async function deliver(stripe: FakeStripe, events = stripe.takeEvents()): Promise<number[]> {
   const url = "https://eu.test/payments/stripe";
   const now = Math.floor(Date.now() / 1000);
   const statuses: number[] = [];
@@ -69,7 +69,7 @@ async function tell(stripe: FakeStripe, events = stripe.takeEvents()): Promise<n
 async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout", save_card: true });
   stripe.person.pay(sessionOf(stripe, purchase));
-  expect(new Set(await tell(stripe))).toEqual(new Set([200]));
+  expect(new Set(await deliver(stripe))).toEqual(new Set([200]));
   await vi.waitFor(async () => {
     expect((await purchaseOf(account, purchase.id)).state).toBe("credited");
   }, LONG);
@@ -79,17 +79,17 @@ async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
 it("a checkout is credited once, however often Stripe reports the payment", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
-  const asked = { amount_dollars: 10, method: "checkout" };
-  const first = await buy(account, asked, "one");
+  const body = { amount_dollars: 10, method: "checkout" };
+  const first = await buy(account, body, "one");
   expect(first).toMatchObject({ state: "needs_customer", credited_micro: null });
-  expect(await buy(account, asked, "one")).toMatchObject({ id: first.id });
+  expect(await buy(account, body, "one")).toMatchObject({ id: first.id });
   const headers = { "idempotency-key": "one" };
-  const other = { ...asked, amount_dollars: 11 };
+  const other = { ...body, amount_dollars: 11 };
   const refused = await send("/v1/credits/purchases", { key: account.key, headers, body: other });
   expect(refused.status).toBe(422);
   stripe.person.pay(sessionOf(stripe, first));
   const events = stripe.takeEvents();
-  await tell(stripe, [...events, ...events.toReversed()]);
+  await deliver(stripe, [...events, ...events.toReversed()]);
   await runPaymentsSweep(env);
   await vi.waitFor(async () => {
     expect(await purchaseOf(account, first.id)).toMatchObject({
@@ -230,7 +230,7 @@ it("a debt is forgiven only once per reference, even in a rebuilt wallet", async
   const wallet = env.WALLET.getByName(account.orgId);
   valueOf(await wallet.hold(holdOf(10_000_000, { keyId: account.keyId })));
   stripe.bank.dispute(stripe.payments()[0]?.intent ?? "");
-  await tell(stripe);
+  await deliver(stripe);
   await vi.waitFor(async () => {
     expect((await balanceOf(account)).owed_micro).toBe(10_000_000);
   }, LONG);
@@ -244,8 +244,8 @@ it("a debt is forgiven only once per reference, even in a rebuilt wallet", async
   await evictDurableObject(wallet);
   expect((await admin("POST", `/orgs/${account.orgId}/rebuild-wallet`)).status).toBe(200);
   expect(await forgive()).toBe(200);
-  const standing = valueOf(await wallet.payments());
-  expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
+  const status = valueOf(await wallet.payments());
+  expect(status).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
 it("credits that are bought while wallet and database conflict count once after the wallet's rebuild", async () => {
@@ -288,7 +288,7 @@ it("POST /payments/stripe accepts only events signed by Stripe, and ignores anot
   const foreign = useStripe();
   foreign.world.customers.set("cus_of_us", { id: "cus_of_us", object: "customer" } as never);
   foreign.bank.handMade("cus_of_us", 500);
-  expect(new Set(await tell(foreign))).toEqual(new Set([200]));
+  expect(new Set(await deliver(foreign))).toEqual(new Set([200]));
 });
 
 it("a dispute deducts the amount and blocks requests, and a won dispute returns the amount", async () => {
@@ -297,12 +297,12 @@ it("a dispute deducts the amount and blocks requests, and a won dispute returns 
   const { id } = await bought(account, stripe);
   const [payment] = stripe.payments();
   const dispute = stripe.bank.dispute(payment?.intent ?? "");
-  await tell(stripe);
+  await deliver(stripe);
   await vi.waitFor(async () => expect((await balanceOf(account)).credits_micro).toBe(0), LONG);
   expect(await purchaseOf(account, id)).toMatchObject({ returned_micro: 10_000_000 });
   expect((await chat(account.key)).status).toBe(402);
   stripe.bank.moveDispute(dispute, "won");
-  await tell(stripe);
+  await deliver(stripe);
   await vi.waitFor(async () => {
     expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
   }, LONG);

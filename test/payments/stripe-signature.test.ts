@@ -23,7 +23,7 @@ async function ours(
 
 /** Reports whether Stripe's package accepts it. */
 async function theirs(body: string, header: string, atS = NOW_S): Promise<boolean> {
-  const told = Stripe.webhooks.constructEventAsync(
+  const event = Stripe.webhooks.constructEventAsync(
     body,
     header,
     SECRET,
@@ -31,7 +31,7 @@ async function theirs(body: string, header: string, atS = NOW_S): Promise<boolea
     undefined,
     atS * 1000,
   );
-  return told.then(
+  return event.then(
     () => true,
     () => false,
   );
@@ -129,8 +129,8 @@ async function customerOf(fake: FakeStripe): Promise<string> {
     fake.handle(new Request(url, init)),
   );
   const params = buildCustomerParams({ orgId: "org_1", orgName: "Müller & Söhne €", region: "eu" });
-  const said = await stripe.ask(buildPostCall("/v1/customers", params, "cus:org_1"));
-  return stripeIdSchema.parse(said.kind === "done" ? said.body : null).id;
+  const response = await stripe.ask(buildPostCall("/v1/customers", params, "cus:org_1"));
+  return stripeIdSchema.parse(response.kind === "done" ? response.body : null).id;
 }
 
 it("the fake Stripe's webhook signature is valid for the gateway and for Stripe's package", async () => {

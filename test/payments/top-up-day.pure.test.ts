@@ -18,11 +18,11 @@ it("a day's automatic top-ups stay within the daily limit, except the first top-
       fc.array(fc.record({ dollars: fc.integer({ min: 5, max: 1000 }), ms: fc.nat(DAY_MS) }), {
         maxLength: 60,
       }),
-      (wishes) => {
+      (orders) => {
         let state = INITIAL_TOP_UP_STATE;
         let nowMs = Date.UTC(2026, 10, 26);
         const days = new Map<string, number[]>();
-        for (const { dollars, ms } of wishes) {
+        for (const { dollars, ms } of orders) {
           nowMs += ms;
           const day = new Date(nowMs).toISOString().slice(0, 10);
           const month = day.slice(0, 7);
@@ -84,12 +84,12 @@ it("a declined automatic top-up doesn't count toward the daily limit", () => {
   const when = { month: "2026-11", day: "2026-11-26" };
   const amountMicro = micros(60_000_000);
   const setting = { belowMicro: micros(1), amountMicro, mostPerMonthMicro: micros(1e12) };
-  const asked = recordTopUpRequest(
+  const requested = recordTopUpRequest(
     INITIAL_TOP_UP_STATE,
     { id: "pur", amountMicro, wantedAt: 0 },
     when,
   );
-  const declined = recordFailedTopUp(asked, "pur", { end, nowMs: 0 });
+  const declined = recordFailedTopUp(requested, "pur", { end, nowMs: 0 });
   const at = { setting, balance: micros(0), owed: micros(0), isShort: true };
   const later = { ...at, ...when, dailyMaxMicros: MOST_A_DAY, nowMs: 3_600_000 };
   expect(decideTopUp(declined, later)).toBe("wanted");

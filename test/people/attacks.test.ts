@@ -50,8 +50,8 @@ describe("a login to the console", () => {
     const browser = new Browser();
     const body = { issuer: "local", purpose: "log_in" };
     const foreign = { origin: "https://evil.test" };
-    const asked = await browser.ask("POST", "/console/api/login/start", body, foreign);
-    expect(asked.status).toBe(403);
+    const response = await browser.ask("POST", "/console/api/login/start", body, foreign);
+    expect(response.status).toBe(403);
     const long = await browser.ask("POST", "/console/api/login/start", {
       ...body,
       go: "x".repeat(3000),
@@ -91,10 +91,10 @@ describe("a login to the console", () => {
     const start = await browser.start({ purpose: "sign_up" });
     const back = await browser.click(start, ann);
     await browser.land(back);
-    const said = log.join("\n");
+    const logs = log.join("\n");
     const state = start.searchParams.get("state") ?? "?";
     for (const secret of [ann.email, ann.id, state, back.searchParams.get("code") ?? "?"]) {
-      expect(said).not.toContain(secret);
+      expect(logs).not.toContain(secret);
     }
   });
 });
@@ -150,8 +150,8 @@ describe("an invitation", () => {
     const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
     const admin = new Browser();
     await admin.logIn(ben, { purpose: "accept", invitation });
-    const asked = { role: "owner", email: "x@example.test" };
-    expect(await code(await admin.people("POST", "/invitations", asked))).toEqual([
+    const body = { role: "owner", email: "x@example.test" };
+    expect(await code(await admin.people("POST", "/invitations", body))).toEqual([
       403,
       "role_required",
     ]);
@@ -168,8 +168,8 @@ describe("a stolen session", () => {
   it("gets 409 other_organization if the page shows a different organization", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
-    const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
-    expect(await code(asked)).toEqual([409, "other_organization"]);
+    const response = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
+    expect(await code(response)).toEqual([409, "other_organization"]);
   });
 
   it("ends when the person logs out everywhere", async () => {

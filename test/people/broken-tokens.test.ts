@@ -19,8 +19,8 @@ const header = (changes: Readonly<Record<string, unknown>>): TokenChanges => ({
   header: (plain) => ({ ...plain, ...changes }),
 });
 
-const answer = (path: string, made: () => Response): TokenChanges => ({
-  answer: (asked, given) => (asked === path ? made() : given),
+const answer = (path: string, respond: () => Response): TokenChanges => ({
+  answer: (requestPath, original) => (requestPath === path ? respond() : original),
 });
 
 const resigned = (token: string): string => {

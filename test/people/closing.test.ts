@@ -120,31 +120,31 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
-    const [stays, left] = [
+    const [stays, removed] = [
       await inviteAndJoin(issuer, ann.browser, "admin"),
       await inviteAndJoin(issuer, ann.browser, "admin"),
     ];
-    await ann.browser.people("DELETE", `/members/${left.view.member.id}`);
+    await ann.browser.people("DELETE", `/members/${removed.view.member.id}`);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     expect(await ann.browser.session()).toBeNull();
     expect(await stays.browser.session()).toBeNull();
     expect(await organizationAfterLogin(stays)).toBeNull();
     expect((await restore(orgId)).status).toBe(200);
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
-    expect(await organizationAfterLogin(left)).toBeNull();
+    expect(await organizationAfterLogin(removed)).toBeNull();
   });
 
   it("can be restored by the owner who closed the organization, even on a retry", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const { id: orgId } = ann.view.organization;
-    const [admins, left] = [
+    const [admins, removed] = [
       await inviteAndJoin(issuer, ann.browser, "admin"),
       await inviteAndJoin(issuer, ann.browser, "admin"),
     ];
-    await ann.browser.people("DELETE", `/members/${left.view.member.id}`);
+    await ann.browser.people("DELETE", `/members/${removed.view.member.id}`);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
-    for (const { browser, account } of [admins, left]) {
+    for (const { browser, account } of [admins, removed]) {
       await browser.logIn(account);
       expect(await closedOf(browser)).toEqual([]);
       expect((await restoreAs(browser, orgId)).status).toBe(404);
@@ -156,7 +156,7 @@ describe("a closed organization", () => {
     expect(await closedOf(ann.browser)).toEqual([]);
     expect((await restoreAs(ann.browser, orgId)).status).toBe(200);
     expect(await organizationAfterLogin(admins)).toMatchObject({ id: orgId });
-    expect(await organizationAfterLogin(left)).toBeNull();
+    expect(await organizationAfterLogin(removed)).toBeNull();
   });
 
   it("can't be restored by an owner if an operator closed the organization", async () => {
@@ -226,17 +226,17 @@ describe("a closed organization", () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
-    const left = await inviteAndJoin(issuer, ann.browser, "admin");
-    const { key } = await addKey(orgId, left.view.member.id);
+    const member = await inviteAndJoin(issuer, ann.browser, "admin");
+    const { key } = await addKey(orgId, member.view.member.id);
     expect((await send("/v1/key", { key })).status).toBe(200);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
-    await left.browser.logIn(left.account);
-    expect((await left.browser.people("DELETE", "/me")).status).toBe(200);
+    await member.browser.logIn(member.account);
+    expect((await member.browser.people("DELETE", "/me")).status).toBe(200);
     expect((await restore(orgId)).status).toBe(200);
     expect(await statusesOf(key)).toEqual(ALL(401));
     const members = await (await admin("GET", `/orgs/${orgId}/members`)).text();
     expect(members).toContain(ann.view.member.id);
-    expect(members).not.toContain(left.view.member.id);
+    expect(members).not.toContain(member.view.member.id);
   });
 
   it("returns 401 for reads that another region forwards to the home region", async () => {
@@ -332,11 +332,11 @@ describe("the deletion of a closed organization after 7 days", () => {
     });
     await objectsOf(env).wallet(orgId).poke();
     expect(await rowsOf("end_users", orgId)).toBe("[]");
-    const asked = { fromMs: 0, beforeMs: Date.now() + 1000, keyIds: null, by: "user" } as const;
+    const query = { fromMs: 0, beforeMs: Date.now() + 1000, keyIds: null, by: "user" } as const;
     const only = { model: null, provider: null, user: null };
     const failures = await objectsOf(env)
       .wallet(orgId)
-      .keptFailures({ ...asked, only });
+      .keptFailures({ ...query, only });
     expect(JSON.stringify(failures)).not.toContain(name);
     expect(await events()).not.toContain(name);
     expect(await events()).toContain("key.created");
@@ -370,9 +370,9 @@ describe("a failed request's record that is stored after the request's end user 
     const error = { code: "model_not_found", status: 404, message: "no" };
     const batch = { requests: [{ ...request, error, attempts: [] }], counts: [] };
     await wallet.noteFailed(batch as unknown as Parameters<typeof wallet.noteFailed>[0]);
-    const asked = { fromMs: 0, beforeMs: at + 1000, keyIds: null, by: "user" } as const;
+    const query = { fromMs: 0, beforeMs: at + 1000, keyIds: null, by: "user" } as const;
     const only = { model: null, provider: null, user: null };
-    const found = await wallet.keptFailures({ ...asked, only });
+    const found = await wallet.keptFailures({ ...query, only });
     expect(JSON.stringify(found)).toContain(id);
     expect(JSON.stringify(found)).not.toContain(name);
   });

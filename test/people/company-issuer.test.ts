@@ -36,11 +36,11 @@ function startCompany(host = `login.acme${Date.now()}x${count++}.dev`) {
 async function comes(
   at: ReturnType<typeof startCompany>,
   account: Account,
-  asked: Readonly<Record<string, unknown>>,
+  options: Readonly<Record<string, unknown>>,
   browser = new Browser(OPEN),
 ) {
   if (!at.accounts.includes(account)) at.accounts.push(account);
-  const end = await browser.logIn(account, { issuer: "company", ...asked });
+  const end = await browser.logIn(account, { issuer: "company", ...options });
   return { browser, end };
 }
 
@@ -124,8 +124,8 @@ describe("a company's own identity provider", () => {
     own.bend = {
       answer: async (path, answer) => {
         if (!path.includes("openid-configuration")) return answer;
-        const said = await answer.json<object>();
-        return Response.json({ ...said, token_endpoint: "https://127.0.0.1/token" });
+        const metadata = await answer.json<object>();
+        return Response.json({ ...metadata, token_endpoint: "https://127.0.0.1/token" });
       },
     };
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
@@ -190,12 +190,12 @@ describe("a hostile company identity provider", () => {
       ["POST", "/organizations", { name: "Mine" }],
       ["POST", "/invitation/accept", { token: "x" }],
     ];
-    for (const [method, path, asked] of own) {
-      expect([path, (await browser.people(method, path, asked)).status]).toEqual([path, 403]);
+    for (const [method, path, requestBody] of own) {
+      expect([path, (await browser.people(method, path, requestBody)).status]).toEqual([path, 403]);
     }
     for (const issuerId of ["local", "company"]) {
-      const asked = { issuer: issuerId, purpose: "link" };
-      expect((await browser.ask("POST", "/console/api/login/start", asked)).status).toBe(403);
+      const start = { issuer: issuerId, purpose: "link" };
+      expect((await browser.ask("POST", "/console/api/login/start", start)).status).toBe(403);
     }
     const fresh = { issuer: "company", purpose: "step_up" };
     await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
@@ -205,9 +205,9 @@ describe("a hostile company identity provider", () => {
   it("can't confirm addresses, names or identities that belong to the operator's identity providers", async () => {
     const ann = await company();
     const mallory = newAccount({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
-    const asked = { purpose: "join", company: ann.domain };
+    const options = { purpose: "join", company: ann.domain };
     // Ann's subject and address at another identity provider
-    const came = await comes(ann.own, mallory, asked);
+    const came = await comes(ann.own, mallory, options);
     const view = await came.browser.session();
     expect(view?.person.id).not.toBe(ann.view.person.id);
     expect([view?.role, view?.person.email]).toEqual(["member", null]);
@@ -227,12 +227,12 @@ describe("a hostile company identity provider", () => {
     expect(await came.browser.session()).toBeNull();
     expect((await comes(ann.own, ben, join)).end).toMatch(UNKNOWN);
     const inside = await comes(ann.own, ann.inside, { purpose: "log_in", company: ann.domain });
-    const begun = new Browser(OPEN);
-    const asked = { issuer: "company", purpose: "log_in", company: ann.domain };
-    const back = await begun.click(await begun.start(asked), ann.inside);
+    const browser = new Browser(OPEN);
+    const options = { issuer: "company", purpose: "log_in", company: ann.domain };
+    const back = await browser.click(await browser.start(options), ann.inside);
     await ann.browser.people("POST", "/company/issuer", body(ann.own.url));
     // The login began at the previous provider.
-    expect(await begun.land(back)).toMatch(/why=expired$/);
+    expect(await browser.land(back)).toMatch(/why=expired$/);
     expect(await inside.browser.session()).toBeNull();
     expect((await ann.browser.people("DELETE", "/company/issuer")).status).toBe(200);
     expect(await stateOf(ann.browser)).toMatchObject({ state: "none" });
@@ -245,8 +245,8 @@ describe("the setting that requires members to log in through the company", () =
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();
     expect(await codeOf(await requires(ann.browser))).toEqual([409, "not_by_company"]);
-    const asked = { purpose: "log_in", company: ann.domain };
-    const inside = await comes(ann.own, ann.inside, asked);
+    const options = { purpose: "log_in", company: ann.domain };
+    const inside = await comes(ann.own, ann.inside, options);
     expect((await requires(inside.browser)).status).toBe(200);
     expect(await ann.browser.session()).toBeNull();
     expect(await ann.browser.logIn(ann.account)).toBe(IN);
@@ -268,11 +268,11 @@ describe("the setting that requires members to log in through the company", () =
 
   it("lets only operators restore the closed organization", async () => {
     const ann = await company();
-    const asked = { purpose: "log_in", company: ann.domain };
-    const inside = await comes(ann.own, ann.inside, asked);
+    const options = { purpose: "log_in", company: ann.domain };
+    const inside = await comes(ann.own, ann.inside, options);
     expect((await requires(inside.browser)).status).toBe(200);
     expect((await inside.browser.people("DELETE", "/organization")).status).toBe(200);
-    expect((await comes(ann.own, ann.inside, asked)).end).toMatch(UNKNOWN);
+    expect((await comes(ann.own, ann.inside, options)).end).toMatch(UNKNOWN);
     await ann.browser.logIn(ann.account);
     const me = await ann.browser.people("GET", "/me");
     expect(await me.json()).toMatchObject({ closed_organizations: [] });
@@ -281,6 +281,6 @@ describe("the setting that requires members to log in through the company", () =
     const closed = await (await admin("GET", `/orgs/${ann.orgId}`)).json();
     expect(closed).toMatchObject({ closed_at: expect.any(String) });
     expect((await admin("POST", `/orgs/${ann.orgId}/restore`)).status).toBe(200);
-    expect((await comes(ann.own, ann.inside, asked)).end).toBe(IN);
+    expect((await comes(ann.own, ann.inside, options)).end).toBe(IN);
   });
 });

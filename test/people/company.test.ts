@@ -25,7 +25,7 @@ function resolveBy(resolver: string, answer: Resolver): void {
   });
 }
 
-const said = (name: string, data: readonly string[], more: object = {}): Response =>
+const txtResponse = (name: string, data: readonly string[], more: object = {}): Response =>
   Response.json({
     Status: 0,
     TC: false,
@@ -34,7 +34,7 @@ const said = (name: string, data: readonly string[], more: object = {}): Respons
   });
 /** Returns each text as two strings, as resolvers return long ones. */
 const quoted: Resolver = (name) =>
-  said(
+  txtResponse(
     name,
     (texts.get(name) ?? []).map((one) => `"${one.slice(0, 9)}" "${one.slice(9)}"`),
   );
@@ -70,10 +70,10 @@ async function team(domain: string, bindings: Bindings = OPEN) {
 
 /** Creates a team with a verified domain. */
 async function company(domain: string, bindings: Bindings = OPEN) {
-  const made = await team(domain, bindings);
-  texts.set(made.record.name, [made.record.value]);
-  expect((await made.prove()).status).toBe(200);
-  return made;
+  const verified = await team(domain, bindings);
+  texts.set(verified.record.name, [verified.record.value]);
+  expect((await verified.prove()).status).toBe(200);
+  return verified;
 }
 
 /** Logs a person in by Google with these claims, and joins. */
@@ -86,8 +86,8 @@ async function comes(
   google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
   const account = issuer.newAccount();
   const browser = new Browser(bindings);
-  const asked = { issuer: "google", purpose: "join", company: domain };
-  return { browser, account, end: await browser.logIn(account, asked), google };
+  const options = { issuer: "google", purpose: "join", company: domain };
+  return { browser, account, end: await browser.logIn(account, options), google };
 }
 
 describe("a company's domain", () => {
@@ -97,10 +97,10 @@ describe("a company's domain", () => {
     const unproven = [409, "domain_not_proven"];
     expect(await codeOf(await prove())).toEqual(unproven);
     const broken: readonly Resolver[] = [
-      (name) => said(name, [`"${record.value}x"`]),
-      (name) => said(`sub.${name}`, [record.value]),
-      (name) => said(name, [record.value], { TC: true }),
-      (name) => said(name, [record.value], { Status: 2 }),
+      (name) => txtResponse(name, [`"${record.value}x"`]),
+      (name) => txtResponse(`sub.${name}`, [record.value]),
+      (name) => txtResponse(name, [record.value], { TC: true }),
+      (name) => txtResponse(name, [record.value], { Status: 2 }),
       (name) =>
         Response.json({ Status: 0, TC: false, Answer: [{ name, type: 5, data: record.value }] }),
       () => new Response("<html>", { status: 200 }),
@@ -112,7 +112,7 @@ describe("a company's domain", () => {
       resolveBy("https://dns.google", one);
       expect(await codeOf(await prove())).toEqual(unproven);
     }
-    resolveBy("https://dns.google", (name) => said(name, ["other", record.value])); // without quotes
+    resolveBy("https://dns.google", (name) => txtResponse(name, ["other", record.value])); // without quotes
     const proven = await prove();
     const shown = await proven.json<{ domains: Shown[] }>();
     expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
@@ -222,9 +222,9 @@ describe("a person who logs in through a company's identity provider", () => {
       expect([...browser.cookies.keys()]).toEqual([]);
     }
     const local = issuer.newAccount({ email: `x@${domain}` });
-    const asked = { purpose: "join", company: domain };
+    const options = { purpose: "join", company: domain };
     // This identity provider doesn't report companies.
-    expect(await new Browser(OPEN).logIn(local, asked)).toMatch(UNKNOWN);
+    expect(await new Browser(OPEN).logIn(local, options)).toMatch(UNKNOWN);
     const off = { ...OPEN, COMPANY_DOMAINS: "off" };
     expect((await comes(domain, { hd: domain }, off)).end).toMatch(UNKNOWN);
     // An operator must approve.
@@ -249,8 +249,8 @@ describe("a person who logs in through a company's identity provider", () => {
     const ben = await comes(domain, { hd: domain });
     const view = await ben.browser.session();
     await owner.people("DELETE", `/members/${view?.member.id ?? ""}`);
-    const asked = { issuer: "google", purpose: "join", company: domain };
-    expect(await ben.browser.logIn(ben.account, asked)).toMatch(UNKNOWN);
+    const options = { issuer: "google", purpose: "join", company: domain };
+    expect(await ben.browser.logIn(ben.account, options)).toMatch(UNKNOWN);
     const invitation = await inviteTo(owner, { role: "member", email: ben.account.email });
     ben.google.bend = { claims: (plain) => ({ ...plain, hd: domain }) };
     const accept = { issuer: "google", purpose: "accept", invitation };
@@ -272,10 +272,10 @@ describe("a person who logs in through a company's identity provider", () => {
     const { record } = await named.json<Shown>();
     texts.set(record.name, [record.value]);
     await owner.people("POST", `${domains}/${domain}/prove`);
-    const asked = { issuer: "work", purpose: "join", company: domain };
+    const options = { issuer: "work", purpose: "join", company: domain };
     entra.claims = { tid: crypto.randomUUID(), oid: crypto.randomUUID(), email: `x@${domain}` };
-    expect(await new Browser(OPEN).logIn(eve, asked)).toMatch(UNKNOWN);
+    expect(await new Browser(OPEN).logIn(eve, options)).toMatch(UNKNOWN);
     entra.claims = { tid, oid: crypto.randomUUID() };
-    expect(await new Browser(OPEN).logIn(ben, asked)).toBe(IN);
+    expect(await new Browser(OPEN).logIn(ben, options)).toBe(IN);
   });
 });

@@ -20,9 +20,9 @@ beforeEach(() => {
 const IN = "/console/#/";
 
 async function operatorsLink(orgId: string, body: object): Promise<string> {
-  const made = await admin("POST", `/orgs/${orgId}/invitations`, body);
-  expect(made.status).toBe(201);
-  return tokenOf((await made.json<{ link: string }>()).link);
+  const response = await admin("POST", `/orgs/${orgId}/invitations`, body);
+  expect(response.status).toBe(201);
+  return tokenOf((await response.json<{ link: string }>()).link);
 }
 
 async function membersOf(orgId: string): Promise<number> {
@@ -109,11 +109,11 @@ describe("an invitation", () => {
     ]);
     const ben = await inviteAndJoin(issuer, browser, "admin");
     const eve = issuer.newAccount();
-    const made = await ben.browser.people("POST", "/invitations", {
+    const created = await ben.browser.people("POST", "/invitations", {
       role: "admin",
       email: eve.email,
     });
-    const invitation = tokenOf((await made.json<{ link: string }>()).link);
+    const invitation = tokenOf((await created.json<{ link: string }>()).link);
     const kept = await ben.browser.people("POST", "/invitations", { role: "member" });
     const { id: keptId } = await kept.json<{ id: string }>();
     const role = (name: string) =>
@@ -139,11 +139,11 @@ describe("an invitation", () => {
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const at = `/orgs/${view.organization.id}`;
     const closed = [409, "organization_closed"];
-    const asked = { email: "new@example.test", role: "member" };
+    const body = { email: "new@example.test", role: "member" };
     expect(await codeOf(await admin("POST", `${at}/invitations`, { role: "member" }))).toEqual(
       closed,
     );
-    expect(await codeOf(await admin("POST", `${at}/members`, asked))).toEqual(closed);
+    expect(await codeOf(await admin("POST", `${at}/members`, body))).toEqual(closed);
     const key = await admin("POST", `${at}/members/${view.member.id}/keys`, { name: "x" });
     expect(await codeOf(key)).toEqual(closed);
     expect(await codeOf(await admin("PATCH", at, { status: "active" }))).toEqual(closed);
@@ -155,9 +155,9 @@ describe("an invitation", () => {
     const { view } = await signUp(issuer);
     const at = `/orgs/${view.organization.id}`;
     const personal = [409, "personal_organization"];
-    const asked = { email: "new@example.test", role: "member" };
-    expect(await codeOf(await admin("POST", `${at}/invitations`, asked))).toEqual(personal);
-    expect(await codeOf(await admin("POST", `${at}/members`, asked))).toEqual(personal);
+    const body = { email: "new@example.test", role: "member" };
+    expect(await codeOf(await admin("POST", `${at}/invitations`, body))).toEqual(personal);
+    expect(await codeOf(await admin("POST", `${at}/members`, body))).toEqual(personal);
     const ofMember = { member_id: view.member.id };
     expect(await codeOf(await admin("POST", `${at}/invitations`, ofMember))).toEqual([
       409,
@@ -168,10 +168,10 @@ describe("an invitation", () => {
   it("returns 429 after the inviter's 20th invitation in an hour", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
-    const asked = Array.from({ length: 25 }, (_, n) =>
+    const responses = Array.from({ length: 25 }, (_, n) =>
       browser.people("POST", "/invitations", { role: "member", email: `p${n}@example.test` }),
     );
-    const codes = await Promise.all((await Promise.all(asked)).map(codeOf));
+    const codes = await Promise.all((await Promise.all(responses)).map(codeOf));
     expect(codes.filter(([status]) => status === 201)).toHaveLength(20);
     expect(codes.filter(([, code]) => code === "too_many_invitations")).toHaveLength(5);
   });
@@ -188,12 +188,12 @@ describe("a person", () => {
     const alone = new Browser({ SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     const account = issuer.accounts.at(-1) ?? newAccount();
     expect(await alone.logIn(account)).toBe(IN);
-    const made = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         alone.people("POST", "/organizations", { name: `O ${n}` }),
       ),
     );
-    const statuses = made.map(({ status }) => status);
+    const statuses = responses.map(({ status }) => status);
     expect(statuses.filter((status) => status === 201)).toHaveLength(6);
     expect(statuses.filter((status) => status === 403)).toHaveLength(4);
     const me = await alone.people("GET", "/me");

@@ -27,11 +27,11 @@ const personOf = async (browser: Browser) => (await browser.session())?.person.i
 
 describe("Google as an identity provider", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
-  const asked = { issuer: "google", purpose: "sign_up" };
+  const options = { issuer: "google", purpose: "sign_up" };
 
   it("gets requests for the login time and an account choice, with an S256 code challenge", async () => {
     startGoogle(issuer);
-    const { searchParams } = await new Browser(bindings).start(asked);
+    const { searchParams } = await new Browser(bindings).start(options);
     expect(Object.fromEntries(searchParams)).toMatchObject({
       response_type: "code",
       response_mode: "query",
@@ -48,7 +48,7 @@ describe("Google as an identity provider", () => {
 
   it("confirms only addresses of Gmail and of managed domains", async () => {
     const google = startGoogle(issuer);
-    const told = [
+    const cases = [
       [{ email: "x@gmail.com" }, IN],
       [{ email: "x@acme.test", hd: "acme.test" }, IN],
       [{ email: "x@acme.test" }, "/console/#/login?why=unproven"],
@@ -58,17 +58,17 @@ describe("Google as an identity provider", () => {
       [{ email: "y@gmail.com", email_verified: "true" }, IN],
       [{ email: "z@gmail.com", hd: null }, IN],
     ] as const;
-    for (const [claims, end] of told) {
+    for (const [claims, end] of cases) {
       google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
       const known = issuer.newAccount();
-      expect([claims, await new Browser(bindings).logIn(known, asked)]).toEqual([claims, end]);
+      expect([claims, await new Browser(bindings).logIn(known, options)]).toEqual([claims, end]);
     }
   });
 });
 
 describe("Microsoft Entra as an identity provider", () => {
   const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
-  const asked = { issuer: "work", purpose: "sign_up" };
+  const options = { issuer: "work", purpose: "sign_up" };
 
   it("identifies people by the claims tid and oid instead of sub", async () => {
     const entra = new Entra(issuer);
@@ -76,14 +76,14 @@ describe("Microsoft Entra as an identity provider", () => {
     const ann = account();
     entra.claims = { tid: TENANT, oid: who, xms_edov: true };
     const browser = new Browser(bindings);
-    expect(await browser.logIn(ann, asked)).toBe(IN);
+    expect(await browser.logIn(ann, options)).toBe(IN);
     entra.claims = { tid: TENANT, oid: who, sub: "another", xms_edov: "1" };
     const again = new Browser(bindings);
-    expect(await again.logIn(account(), { ...asked, purpose: "log_in" })).toBe(IN);
+    expect(await again.logIn(account(), { ...options, purpose: "log_in" })).toBe(IN);
     expect(await personOf(again)).toBe(await personOf(browser));
     entra.claims = { tid: OTHER, oid: who, sub: ann.id, email: ann.email, xms_edov: true };
     const thief = new Browser(bindings);
-    expect(await thief.logIn(ann, { ...asked, purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
+    expect(await thief.logIn(ann, { ...options, purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
     expect(await thief.session()).toBeNull();
   });
 
@@ -94,13 +94,13 @@ describe("Microsoft Entra as an identity provider", () => {
     for (const proof of [undefined, false, 0, "0", "no"]) {
       entra.claims = { tid: OTHER, oid: oid(), email: "boss@acme.test", xms_edov: proof };
       const thief = new Browser(bindings);
-      const end = await thief.logIn(account(), { ...asked, purpose: "accept", invitation });
+      const end = await thief.logIn(account(), { ...options, purpose: "accept", invitation });
       expect([proof, end]).toEqual([proof, "/console/#/login?why=other_address"]);
-      expect(await thief.logIn(account(), asked)).toMatch(/why=unproven$/);
+      expect(await thief.logIn(account(), options)).toMatch(/why=unproven$/);
     }
     entra.claims = { tid: OTHER, oid: oid(), email: victim.email, xms_edov: true };
     const other = new Browser(bindings);
-    expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(
+    expect(await other.logIn(account(), { ...options, purpose: "log_in" })).toMatch(
       /why=unknown(?:&|$)/,
     );
   });
@@ -118,14 +118,14 @@ describe("Microsoft Entra as an identity provider", () => {
     ];
     for (const claims of broken) {
       entra.claims = claims;
-      const end = await new Browser(bindings).logIn(account(), asked);
+      const end = await new Browser(bindings).logIn(account(), options);
       expect([claims, end]).toEqual([claims, "/console/#/login?why=refused"]);
     }
     entra.claims = good;
     entra.keyIssuer = issuerOf(PRIVATE);
     // No isolate has cached these keys.
     const fresh = { ...bindings, LOCAL_SECRET: "client.secret" };
-    expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
+    expect(await new Browser(fresh).logIn(account(), options)).toMatch(/why=refused$/);
   });
 
   it("identifies an operator only together with the operator's tenant", async () => {
@@ -138,12 +138,12 @@ describe("Microsoft Entra as an identity provider", () => {
     const olga = { ...bindings, ...operatorAt(`${TENANT}/${who}`) };
     entra.claims = { tid: OTHER, oid: who, xms_edov: true };
     const thief = new Browser(olga);
-    expect(await thief.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(
+    expect(await thief.logIn(account(), { ...options, purpose: "log_in" })).toMatch(
       /why=unknown(?:&|$)/,
     );
     entra.claims = { tid: TENANT, oid: who };
     const browser = new Browser(olga);
-    expect(await browser.logIn(account(), { ...asked, purpose: "log_in" })).toBe(IN);
+    expect(await browser.logIn(account(), { ...options, purpose: "log_in" })).toBe(IN);
     expect(await browser.session()).toMatchObject({ kind: "operator", operator: "all" });
   });
 });
@@ -151,9 +151,9 @@ describe("Microsoft Entra as an identity provider", () => {
 describe("GitHub as an identity provider", () => {
   const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
   const bindings = { ...loginsOf({ id: "github", kind: "github" }), ...gift };
-  const asked = { issuer: "github", purpose: "sign_up" };
-  const logIn = (browser: Browser, fields: object = asked) =>
-    browser.logIn(ANYBODY, { ...asked, ...fields });
+  const options = { issuer: "github", purpose: "sign_up" };
+  const logIn = (browser: Browser, fields: object = options) =>
+    browser.logIn(ANYBODY, { ...options, ...fields });
   let nth = 1000;
 
   it("identifies people by account number instead of name", async () => {
@@ -183,11 +183,11 @@ describe("GitHub as an identity provider", () => {
   it("returns the error 'expired' for an expired code, and 'unreachable' for an HTML response", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
-    const back = await browser.click(await browser.start(asked), ANYBODY);
+    const back = await browser.click(await browser.start(options), ANYBODY);
     back.searchParams.set("code", "used");
     expect(await browser.land(back)).toMatch(/why=expired$/);
     const other = new Browser(bindings);
-    const late = await other.click(await other.start(asked), ANYBODY);
+    const late = await other.click(await other.start(options), ANYBODY);
     github.isAway = true;
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
@@ -212,8 +212,8 @@ describe("GitHub as an identity provider", () => {
     const github = new GitHub(issuer);
     const credits: number[] = [];
     for (const days of [29, 31]) {
-      const made = new Date(Date.now() - days * 86_400_000).toISOString();
-      github.account = { ...github.account, id: nth++, created_at: made };
+      const createdAt = new Date(Date.now() - days * 86_400_000).toISOString();
+      github.account = { ...github.account, id: nth++, created_at: createdAt };
       const browser = new Browser(bindings);
       expect(await logIn(browser)).toBe(IN);
       const read = await browser.ask("GET", "/console/api/v1/balance");

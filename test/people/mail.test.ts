@@ -34,7 +34,7 @@ function mailbox(fault?: Error) {
   return { sent, bindings: { EMAIL, EMAIL_FROM: "turnpike@example.test" } };
 }
 
-const asked = (email: string) => ({ role: "admin", email });
+const adminInvitation = (email: string) => ({ role: "admin", email });
 
 describe("an email to a person", () => {
   it("contains an invitation or a removal notice, and a subject without special characters", async () => {
@@ -61,7 +61,7 @@ describe("an email to a person", () => {
     for (const bindings of [{}, failing.bindings]) {
       const { browser } = await signUp(issuer, newAccount(), bindings);
       const ben = issuer.newAccount();
-      const invitation = await inviteTo(browser, asked(ben.email));
+      const invitation = await inviteTo(browser, adminInvitation(ben.email));
       const end = await new Browser().logIn(ben, { purpose: "accept", invitation });
       expect(end).toBe("/console/#/");
     }
@@ -116,12 +116,12 @@ describe("an email to a person", () => {
     const { sent, bindings } = mailbox();
     const { orgId } = await openAccount({ credits: 0 });
     const body = { role: "member", email: "cleo@example.test" };
-    const made = await send(`/admin/v1/orgs/${orgId}/invitations`, {
+    const created = await send(`/admin/v1/orgs/${orgId}/invitations`, {
       key: ADMIN_TOKEN,
       body,
       bindings: { ...env, ...bindings },
     });
-    expect(await made.json()).toMatchObject({ mailed: true });
+    expect(await created.json()).toMatchObject({ mailed: true });
     await vi.waitFor(() => expect(sent).toHaveLength(1));
     expect(sent[0]).toMatchObject({ to: body.email });
     expect(sent[0]?.text).toMatch(/^An operator invites you to join Contract/);

@@ -95,12 +95,12 @@ export class GitHub {
     return Response.json(url.pathname === "/user" ? this.account : this.emails);
   }
 
-  #continue(asked: URLSearchParams): Response {
-    const back = new URL(asked.get("redirect_uri") ?? "");
+  #continue(query: URLSearchParams): Response {
+    const back = new URL(query.get("redirect_uri") ?? "");
     const code = crypto.randomUUID();
-    this.#codes.set(code, asked.get("code_challenge") ?? "");
+    this.#codes.set(code, query.get("code_challenge") ?? "");
     back.searchParams.set("code", code);
-    back.searchParams.set("state", asked.get("state") ?? "");
+    back.searchParams.set("state", query.get("state") ?? "");
     if (this.iss !== null) back.searchParams.set("iss", this.iss);
     return new Response(null, { status: 303, headers: { location: back.href } });
   }

@@ -73,8 +73,8 @@ describe("the last owner of an organization", () => {
   it("closes the organization by leaving, unless another person joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
-    const made = await ann.browser.people("POST", "/invitations", { role: "member" });
-    const { link } = await made.json<{ link: string }>();
+    const created = await ann.browser.people("POST", "/invitations", { role: "member" });
+    const { link } = await created.json<{ link: string }>();
     const invitation = tokenOf(link);
     const ben = issuer.newAccount();
     const browser = new Browser();
@@ -119,8 +119,8 @@ describe("the total of sign-up credits", () => {
     const browsers = crowd.map(() => new Browser(bindings));
     const twice = [...browsers.entries()].flatMap(([n, browser]) => {
       const second = new Browser(bindings); // a second click
-      const asked = { purpose: "sign_up" };
-      return [browser, second].map((one) => one.logIn(crowd[n] ?? newAccount(), asked));
+      const options = { purpose: "sign_up" };
+      return [browser, second].map((one) => one.logIn(crowd[n] ?? newAccount(), options));
     });
     expect(new Set(await Promise.all(twice))).toEqual(new Set(["/console/#/"]));
     const balances = await Promise.all(
@@ -137,15 +137,15 @@ describe("the total of sign-up credits", () => {
 describe("an identity provider that becomes unavailable", () => {
   it("affects only logins in progress, and ends no session", async () => {
     const { browser, account } = await signUp(issuer);
-    const begun = Array.from({ length: 10 }, () => new Browser());
+    const browsers = Array.from({ length: 10 }, () => new Browser());
     const backs = await Promise.all(
-      begun.map(async (one) => one.click(await one.start(), account)),
+      browsers.map(async (one) => one.click(await one.start(), account)),
     );
     const late = { isAway: true };
     issuer.bend = {
       answer: (_, answer) => (late.isAway ? new Response("", { status: 503 }) : answer),
     };
-    const ends = await Promise.all(begun.map((one, n) => one.land(backs[n] ?? new URL("x:"))));
+    const ends = await Promise.all(browsers.map((one, n) => one.land(backs[n] ?? new URL("x:"))));
     expect(new Set(ends)).toEqual(new Set(["/console/#/login?why=issuer_unreachable"]));
     const body = { issuer: "local", purpose: "log_in" };
     const starts = await Promise.all(
@@ -209,9 +209,9 @@ describe("the callback of a console login", () => {
     const ann = issuer.newAccount();
     const browser = new Browser();
     const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
-    const asked = { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" };
+    const headers = { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" };
     const path = back.pathname + back.search;
-    expect(await codeOf(await browser.ask("GET", path, undefined, asked))).toEqual([
+    expect(await codeOf(await browser.ask("GET", path, undefined, headers))).toEqual([
       403,
       "origin_not_allowed",
     ]);

@@ -26,8 +26,8 @@ async function team(role: string) {
 }
 
 async function keyOf(browser: Browser): Promise<string> {
-  const made = await browser.ask("POST", "/console/api/v1/keys", { name: "one" });
-  return (await made.json<{ key: string }>()).key;
+  const response = await browser.ask("POST", "/console/api/v1/keys", { name: "one" });
+  return (await response.json<{ key: string }>()).key;
 }
 
 describe("a removed member", () => {
@@ -50,11 +50,11 @@ describe("a removed member", () => {
   it("leaves no open invitation behind", async () => {
     const { ann, ben } = await team("admin");
     const eve = issuer.newAccount();
-    const made = await ben.browser.people("POST", "/invitations", {
+    const created = await ben.browser.people("POST", "/invitations", {
       role: "member",
       email: eve.email,
     });
-    const { link } = await made.json<{ link: string }>();
+    const { link } = await created.json<{ link: string }>();
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     const invitation = tokenOf(link);
     const end = await new Browser().logIn(eve, { purpose: "accept", invitation });
@@ -96,12 +96,12 @@ describe("the hidden key of a console session", () => {
       .bind(view.member.id)
       .first<{ id: string }>();
     const at = `/console/api/v1/keys/${row?.id ?? ""}`;
-    const asked = [
+    const responses = [
       await browser.ask("PATCH", at, { name: "x" }),
       await browser.ask("DELETE", at),
       await browser.ask("POST", `${at}/rotate`, { overlap_seconds: 0 }, { "idempotency-key": "a" }),
     ];
-    expect(asked.map(({ status }) => status)).toEqual([404, 404, 404]);
+    expect(responses.map(({ status }) => status)).toEqual([404, 404, 404]);
     const listed = await browser.ask("GET", "/console/api/v1/keys");
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
@@ -112,8 +112,8 @@ describe("a person's data export", () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [newAccount(), newAccount()];
     issuer.accounts.push(account, cleo);
-    const asked = { role: "member", email: account.email };
-    expect((await ben.browser.people("POST", "/invitations", asked)).status).toBe(201);
+    const body = { role: "member", email: account.email };
+    expect((await ben.browser.people("POST", "/invitations", body)).status).toBe(201);
     await inviteTo(ann.browser, { role: "member", email: cleo.email });
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     await ben.browser.logIn(ben.account, {});
@@ -150,14 +150,14 @@ describe("a repeated export of a person's data", () => {
     const { ann, ben } = await team("admin");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     const invitation = await inviteTo(ann.browser, { role: "member", email: ben.account.email });
-    let asked = 0;
+    let eventReads = 0;
     const getByName = (name: string): unknown => {
       const stub = env.WALLET.getByName(name) as unknown as Stub;
       return new Proxy(stub, {
         get:
           (_, method: string) =>
           (...parameters: unknown[]) => {
-            if (method === "events") asked++;
+            if (method === "events") eventReads++;
             return stub[method]?.(...parameters);
           },
       });
@@ -169,7 +169,7 @@ describe("a repeated export of a person's data", () => {
     const { memberships } = await exported.json<{ memberships: { organization_id: string }[] }>();
     const own = memberships.filter(({ organization_id: id }) => id === ann.view.organization.id);
     expect(own).toHaveLength(2);
-    expect(asked).toBe(new Set(memberships.map(({ organization_id: id }) => id)).size);
+    expect(eventReads).toBe(new Set(memberships.map(({ organization_id: id }) => id)).size);
   });
 });
 
@@ -189,15 +189,15 @@ describe("the erasure of a person", () => {
     const all = JSON.stringify(dumps.map(({ results }) => results));
     for (const gone of [account.email, account.id, account.name]) expect(all).not.toContain(gone);
     const events = await admin("GET", `/orgs/${view.organization.id}/events`);
-    const said = await events.text();
-    for (const gone of [account.email, account.id, account.name]) expect(said).not.toContain(gone);
+    const text = await events.text();
+    for (const gone of [account.email, account.id, account.name]) expect(text).not.toContain(gone);
   });
 });
 
 it("an operator can connect a login to a member who has only keys, and can close the organization permanently", async () => {
   const { orgId, memberId, key } = await openAccount({ credits: 5 });
-  const made = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
-  const { link } = await made.json<{ link: string }>();
+  const created = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
+  const { link } = await created.json<{ link: string }>();
   const read = await admin("GET", `/orgs/${orgId}/members`);
   const { members } = await read.json<{ members: { email: string }[] }>();
   const ann = issuer.newAccount({ email: members[0]?.email ?? "" });
@@ -226,7 +226,7 @@ describe("an operator with a role", () => {
   const bindings = {
     ADMIN_TOKENS: OPERATORS.map((role) => `${role}/${role}:${role.padEnd(32, "x")}`).join(","),
   };
-  const ask = (role: string, method: string, path: string, body?: object) =>
+  const sendAs = (role: string, method: string, path: string, body?: object) =>
     send(`/admin/v1${path}`, {
       method,
       key: role === "admin" ? ADMIN_TOKEN : role.padEnd(32, "x"),
@@ -245,11 +245,11 @@ describe("an operator with a role", () => {
     for (const [needs, method, path, body] of acts) {
       for (const role of [...OPERATORS, "admin"]) {
         const may = needs === "read" || role === needs || role === "all" || role === "admin";
-        const { status } = await ask(role, method, path, body);
+        const { status } = await sendAs(role, method, path, body);
         expect([role, method, path, status !== 403]).toEqual([role, method, path, may]);
       }
     }
-    const read = await ask("read", "GET", `/orgs/${orgId}/events`);
+    const read = await sendAs("read", "GET", `/orgs/${orgId}/events`);
     const { events } = await read.json<{ events: { actor: { id: string }; type: string }[] }>();
     expect(events.map(({ actor }) => actor.id)).toContain("support");
   });
@@ -283,12 +283,12 @@ describe("an operator with a role", () => {
     for (const [needs, method, path, status, body] of acts) {
       for (const role of ["read", "support", "finance", "all"] as const) {
         const may = needs === "read" || role === needs || role === "all";
-        const answer = await ask(role, method, path, body);
-        const told = [role, method, path, answer.status];
-        expect(told).toEqual([role, method, path, may ? status : 403]);
+        const answer = await sendAs(role, method, path, body);
+        const outcome = [role, method, path, answer.status];
+        expect(outcome).toEqual([role, method, path, may ? status : 403]);
       }
     }
-    const listed = await ask("read", "GET", "/prices?list=of-a-role");
+    const listed = await sendAs("read", "GET", "/prices?list=of-a-role");
     const { prices } = await listed.json<{ prices: { posted_by: string }[] }>();
     expect(prices.map(({ posted_by: by }) => by)).toEqual(["finance"]);
   });

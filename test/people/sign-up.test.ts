@@ -31,8 +31,8 @@ describe("a sign-up", () => {
       person: { name: account.name, email: account.email },
       organization: { is_personal: true },
     });
-    const made = await browser.ask("POST", "/console/api/v1/keys", { name: "first" });
-    expect(made.status).toBe(201);
+    const created = await browser.ask("POST", "/console/api/v1/keys", { name: "first" });
+    expect(created.status).toBe(201);
     const listed = await browser.ask("GET", "/console/api/v1/keys");
     const { keys } = await listed.json<{ keys: { name: string }[] }>();
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
@@ -67,8 +67,8 @@ describe("a sign-up", () => {
 });
 
 async function mintToken(browser: Browser): Promise<string> {
-  const made = await browser.ask("POST", "/console/api/v1/sessions", { expires_in: 3600 });
-  return (await made.json<{ token: string }>()).token;
+  const response = await browser.ask("POST", "/console/api/v1/sessions", { expires_in: 3600 });
+  return (await response.json<{ token: string }>()).token;
 }
 
 async function fund(orgId: string): Promise<void> {

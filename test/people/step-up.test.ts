@@ -176,9 +176,9 @@ describe("the time of a login", () => {
     expect(await browser.logIn(olga)).toBe("/console/#/");
     expect(await codeOf(await credit(browser))).toEqual(TOO_OLD);
     issuer.bend = {};
-    const asked = await browser.start({ purpose: "step_up" });
-    expect(asked.searchParams.get("max_age")).toBe("600");
-    expect(await browser.land(await browser.click(asked, olga))).toBe("/console/#/");
+    const loginUrl = await browser.start({ purpose: "step_up" });
+    expect(loginUrl.searchParams.get("max_age")).toBe("600");
+    expect(await browser.land(await browser.click(loginUrl, olga))).toBe("/console/#/");
     expect((await credit(browser)).status).toBe(200);
     expect(await codeOf(await credit(browserLater(browser, 11, strict)))).toEqual(TOO_OLD);
     const other = issuer.newAccount();
@@ -204,9 +204,9 @@ describe("the time of a login", () => {
       },
     ]) {
       issuer.bend = bend;
-      const asked = await later.start({ purpose: "step_up" });
-      expect(asked.searchParams.get("max_age")).toBe("600");
-      expect(await later.land(await later.click(asked, account))).toMatch(/why=refused$/);
+      const loginUrl = await later.start({ purpose: "step_up" });
+      expect(loginUrl.searchParams.get("max_age")).toBe("600");
+      expect(await later.land(await later.click(loginUrl, account))).toMatch(/why=refused$/);
       expect(await keyMade(later)).toEqual(TOO_OLD);
     }
     issuer.bend = loginTimeLater();

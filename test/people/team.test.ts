@@ -28,7 +28,7 @@ type Step =
 
 const who = fc.nat({ max: PERSONS - 1 });
 const role = fc.constantFrom(...ROLES);
-const step: fc.Arbitrary<Step> = fc.oneof(
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("invite" as const), by: who, role, to: who }),
   fc.record({ do: fc.constant("accept" as const), who, which: fc.nat({ max: 9 }) }),
   fc.record({ do: fc.constant("role" as const), by: who, whom: who, role }),
@@ -49,7 +49,7 @@ type Model = {
   readonly orgId: string;
   readonly members: Map<number, { readonly id: string; role: Role }>;
   readonly invited: Invited[];
-  readonly told: string[];
+  readonly eventTypes: string[];
   /** The time of each person's last removal. */
   readonly removed: Map<number, number>;
 };
@@ -110,7 +110,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
       orgId,
       members: new Map([[0, { id, role: "owner" }]]),
       invited: [],
-      told: ["organization.created", "member.created"],
+      eventTypes: ["organization.created", "member.created"],
       removed: new Map(),
     },
   };
@@ -120,88 +120,88 @@ const owners = ({ members }: Model): number =>
   [...members.values()].filter((one) => one.role === "owner").length;
 
 /** Checks that the database allowed a step exactly if the model does. */
-function mustAgree(given: Step, did: boolean, may: boolean): void {
-  if (did !== may) throw new Error(`${JSON.stringify(given)}: ${did ? "done" : "refused"}`);
+function mustAgree(step: Step, did: boolean, may: boolean): void {
+  if (did !== may) throw new Error(`${JSON.stringify(step)}: ${did ? "done" : "refused"}`);
 }
 
 /** Runs the step in the database and in the model, and checks that both allow or reject it. */
-async function take(model: Model, persons: readonly Person[], given: Step): Promise<void> {
-  if (given.do === "invite") return invite(model, given, persons);
-  if (given.do === "accept") return accept(model, given, persons);
-  if (given.do === "remove") return remove(model, given);
-  const to = given.do === "role" ? given.role : "owner";
-  const may = await change(model, given, to);
-  if (given.do !== "transfer" || !may) return undefined;
-  return remove(model, { do: "remove", by: given.by, whom: given.by });
+async function take(model: Model, persons: readonly Person[], step: Step): Promise<void> {
+  if (step.do === "invite") return invite(model, step, persons);
+  if (step.do === "accept") return accept(model, step, persons);
+  if (step.do === "remove") return remove(model, step);
+  const to = step.do === "role" ? step.role : "owner";
+  const may = await change(model, step, to);
+  if (step.do !== "transfer" || !may) return undefined;
+  return remove(model, { do: "remove", by: step.by, whom: step.by });
 }
 
 async function accept(
   { members, invited, removed, ...model }: Model,
-  given: Extract<Step, { do: "accept" }>,
+  step: Extract<Step, { do: "accept" }>,
   persons: readonly Person[],
 ): Promise<void> {
-  const invitation = invited[given.which % Math.max(1, invited.length)];
-  const person = persons[given.who];
+  const invitation = invited[step.which % Math.max(1, invited.length)];
+  const person = persons[step.who];
   if (invitation === undefined || person === undefined) return;
   const inviter = [...members.values()].find(({ id }) => id === invitation.by);
-  const isMeant = invitation.to === given.who && !members.has(given.who);
-  const isBack = (removed.get(given.who) ?? 0) > invitation.at;
+  const isMeant = invitation.to === step.who && !members.has(step.who);
+  const isBack = (removed.get(step.who) ?? 0) > invitation.at;
   const isGiven = inviter !== undefined && canGrantRole(inviter.role, invitation.role);
   const may = isMeant && !isBack && invitation.isOpen && isGiven;
   const key = await mintConsoleKey(secrets);
-  const asked = {
+  const acceptance = {
     person,
     proven: [person.email ?? ""],
     memberId: crypto.randomUUID(),
     key,
     nowMs: now,
   };
-  const id = await acceptInvitation(env.DB, invitation.id, asked);
-  mustAgree(given, id !== null, may);
+  const id = await acceptInvitation(env.DB, invitation.id, acceptance);
+  mustAgree(step, id !== null, may);
   if (id === null) return;
   invitation.isOpen = false;
-  members.set(given.who, { id, role: invitation.role });
-  model.told.push("member.created");
+  members.set(step.who, { id, role: invitation.role });
+  model.eventTypes.push("member.created");
 }
 
 const isLast = (model: Model, { role: as }: { readonly role: Role }): boolean =>
   as === "owner" && owners(model) === 1;
 
-async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Promise<void> {
+async function remove(model: Model, step: Extract<Step, { do: "remove" }>): Promise<void> {
   const { members, invited, orgId } = model;
-  const [by, whom] = [members.get(given.by), members.get(given.whom)];
+  const [by, whom] = [members.get(step.by), members.get(step.whom)];
   if (by === undefined || whom === undefined) return;
-  const asked = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
+  const options = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
   const may = (by.id === whom.id || canGrantRole(by.role, whom.role)) && !isLast(model, whom);
-  const removed = await removeMember(env.DB, { id: whom.id, orgId }, asked);
-  mustAgree(given, removed.ok, may);
+  const removed = await removeMember(env.DB, { id: whom.id, orgId }, options);
+  mustAgree(step, removed.ok, may);
   if (!may) return;
-  members.delete(given.whom);
-  model.removed.set(given.whom, now);
-  model.told.push("member.removed");
+  members.delete(step.whom);
+  model.removed.set(step.whom, now);
+  model.eventTypes.push("member.removed");
   for (const one of invited.filter(({ isOpen, by: inviter }) => isOpen && inviter === whom.id)) {
     one.isOpen = false;
-    model.told.push("invitation.ended");
+    model.eventTypes.push("invitation.ended");
   }
 }
 
 /** Runs a change. Reports whether it was allowed. */
 async function change(
   model: Model,
-  given: Extract<Step, { do: "role" | "transfer" }>,
+  step: Extract<Step, { do: "role" | "transfer" }>,
   to: Role,
 ): Promise<boolean> {
   const { members, orgId } = model;
-  const [by, whom] = [members.get(given.by), members.get(given.whom)];
+  const [by, whom] = [members.get(step.by), members.get(step.whom)];
   if (by === undefined || whom === undefined) return false;
-  const asked = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
+  const options = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
   const may =
     canGrantRole(by.role, whom.role) &&
     canGrantRole(by.role, to) &&
     (to === "owner" || !isLast(model, whom));
-  const changed = await updateMember(env.DB, { id: whom.id, orgId }, { role: to }, asked);
-  mustAgree(given, changed.ok, may);
-  if (may && whom.role !== to) model.told.push("member.changed");
+  const changed = await updateMember(env.DB, { id: whom.id, orgId }, { role: to }, options);
+  mustAgree(step, changed.ok, may);
+  if (may && whom.role !== to) model.eventTypes.push("member.changed");
   if (may) whom.role = to;
   return may;
 }
@@ -216,7 +216,7 @@ async function invite(
   const id = mintId("inv_", now);
   const email = persons[to]?.email ?? null;
   const actor = { kind: "member", id: by.id } as const;
-  const asked = {
+  const invitation = {
     id,
     orgId: model.orgId,
     role: as,
@@ -226,14 +226,14 @@ async function invite(
     createdAt: now,
     expiresAt: now + 3_600_000,
   };
-  const made = await insertInvitation(env.DB, asked, actor);
-  mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, canGrantRole(by.role, as));
-  if (!made.ok) return;
-  const open = model.invited.find((one) => one.id === made.value.id);
+  const inserted = await insertInvitation(env.DB, invitation, actor);
+  mustAgree({ do: "invite", by: inviter, role: as, to }, inserted.ok, canGrantRole(by.role, as));
+  if (!inserted.ok) return;
+  const open = model.invited.find((one) => one.id === inserted.value.id);
   // The invitation is extended as a new one.
   if (open !== undefined) return void Object.assign(open, { by: by.id, at: now });
   model.invited.push({ id, role: as, to, by: by.id, at: now, isOpen: true });
-  model.told.push("invitation.created");
+  model.eventTypes.push("invitation.created");
 }
 
 async function check(model: Model, persons: readonly Person[]): Promise<void> {
@@ -250,12 +250,12 @@ async function check(model: Model, persons: readonly Person[]): Promise<void> {
   const { results } = await env.DB.prepare("SELECT type FROM events WHERE org_id = ?")
     .bind(model.orgId)
     .all<{ type: string }>();
-  expect(results.map(({ type }) => type).toSorted()).toEqual(model.told.toSorted());
+  expect(results.map(({ type }) => type).toSorted()).toEqual(model.eventTypes.toSorted());
 }
 
 it("an organization always has an owner, admits only members, and loses no event, whatever the members do", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+    fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 25 }), async (steps) => {
       const { model, persons } = await begin();
       for (const one of steps) {
         await take(model, persons, one);

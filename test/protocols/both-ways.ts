@@ -62,6 +62,6 @@ export function streamed(
   }
   const { usage } = receipt;
   const end = { kind: "end" } as const;
-  const said = [messageOf([...events, { kind: "usage", usage }, end]), end];
-  return { said, heard: [messageOf(read), read.at(-1)] };
+  const expected = [messageOf([...events, { kind: "usage", usage }, end]), end];
+  return { sent: expected, received: [messageOf(read), read.at(-1)] };
 }

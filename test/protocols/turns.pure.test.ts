@@ -109,26 +109,26 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
     })
     .filter(({ text, calls }) => text !== "" || calls.length > 0)
     .map(({ thought, text, calls }): OutputPart[] => {
-      const said: OutputPart[] = [];
+      const parts: OutputPart[] = [];
       if (signs === "thoughts" && thought !== null) {
-        said.push({ kind: "thought", text: thought.thinking });
-        said.push({ kind: "detail", detail: { type: "anthropic.thinking", ...thought } });
+        parts.push({ kind: "thought", text: thought.thinking });
+        parts.push({ kind: "detail", detail: { type: "anthropic.thinking", ...thought } });
       }
-      if (text !== "") said.push({ kind: "text", text });
+      if (text !== "") parts.push({ kind: "text", text });
       for (const { id, name, input, sign } of calls) {
         const more = { extra_content: { google: { thought_signature: sign } } };
         const call = { kind: "call" as const, id, name, arguments: JSON.stringify(input) };
-        said.push(signs === "calls" ? { ...call, more } : call);
+        parts.push(signs === "calls" ? { ...call, more } : call);
       }
-      said.push({ kind: "finish", reason: "stop" });
-      return said;
+      parts.push({ kind: "finish", reason: "stop" });
+      return parts;
     });
 
 describe.each(Object.entries(PROTOCOLS))("the protocol %s", (_, protocol) => {
   it("restores the original assistant message from the text that the protocol wrote for it", async () => {
     await fc.assert(
-      fc.asyncProperty(turns(protocol), async (said) => {
-        const message = toCompletion([said], null).body.choices[0]?.message ?? {};
+      fc.asyncProperty(turns(protocol), async (outputs) => {
+        const message = toCompletion([outputs], null).body.choices[0]?.message ?? {};
         const results = (message.tool_calls ?? []).map(({ id }) => {
           return { role: "tool", tool_call_id: id, content: "done" };
         });
@@ -141,18 +141,18 @@ describe.each(Object.entries(PROTOCOLS))("the protocol %s", (_, protocol) => {
         const names = new Set((message.tool_calls ?? []).map((one) => one.function?.name));
         const tools = [...names].map((name) => ({ type: "function", function: { name } }));
         // Thoughts are only sent back if reasoning was requested.
-        const asked = protocol.signs === "thoughts" ? { reasoning_effort: "high" } : {};
-        const body = { messages, ...asked, ...(tools.length > 0 && { tools }) };
+        const options = protocol.signs === "thoughts" ? { reasoning_effort: "high" } : {};
+        const body = { messages, ...options, ...(tools.length > 0 && { tools }) };
         const call = callOf({ upstreamId: protocol.model, cap: 20_000, body });
         const read = await protocol.answer((await protocol.write(call)) as JsonObject, call);
-        expect(read).toMatchObject({ body: { choices: [{ message: saidOf(message) }] } });
+        expect(read).toMatchObject({ body: { choices: [{ message: outputOf(message) }] } });
       }),
     );
   });
 });
 
 /** Returns the part of a message that must be sent back. Absent and empty fields are equal. */
-function saidOf({ content, tool_calls, reasoning_details }: JsonObject): JsonObject {
+function outputOf({ content, tool_calls, reasoning_details }: JsonObject): JsonObject {
   return {
     ...((content ?? "") !== "" && { content }),
     ...(tool_calls !== undefined && { tool_calls }),

@@ -29,9 +29,9 @@ export type Call = Partial<Omit<ChatCall, "kind" | "body" | "signal">> & {
 /**
  * Returns a complete call: by default a chat without streaming, with cap 256 and one user message.
  */
-export function callOf<Given extends Call>(
-  call?: Given,
-): Given extends { kind: "embeddings" } ? EmbeddingsCall : ChatCall;
+export function callOf<Options extends Call>(
+  call?: Options,
+): Options extends { kind: "embeddings" } ? EmbeddingsCall : ChatCall;
 export function callOf(call: Call = {}): unknown {
   return {
     kind: "chat",
@@ -61,7 +61,7 @@ export function mockNetwork(
   cut: (bytes: Uint8Array) => readonly Uint8Array[] = (bytes) => [bytes],
 ): SentRequest[] {
   const list = Array.isArray(replies) ? (replies as readonly RawReply[]) : [replies as RawReply];
-  const asked: SentRequest[] = [];
+  const requests: SentRequest[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init = {}) => {
     const { body } = init;
     const text = typeof body === "string" ? body : await new Response(body ?? null).text();
@@ -71,12 +71,12 @@ export function mockNetwork(
     const headers = new Headers(init.headers);
     const isLate = host === STRIPE_HOST || host.endsWith(RECEIVERS) || headers.has("webhook-id");
     if (isLate) throw new TypeError("connection refused");
-    asked.push({ url, headers, text, json: parsed(text), init });
-    const reply = list[Math.min(asked.length, list.length) - 1];
+    requests.push({ url, headers, text, json: parsed(text), init });
+    const reply = list[Math.min(requests.length, list.length) - 1];
     if (reply === undefined) throw new TypeError("connection refused");
     return responseOf(reply, cut);
   });
-  return asked;
+  return requests;
 }
 
 /** Returns the adapter's result for a provider's response. */
@@ -84,13 +84,13 @@ export async function answerTo(
   provider: Provider,
   call: Call,
   reply: RawReply | readonly RawReply[],
-): Promise<{ readonly answer: ProviderResult; readonly asked: SentRequest[] }> {
-  const asked = mockNetwork(reply);
+): Promise<{ readonly answer: ProviderResult; readonly requests: SentRequest[] }> {
+  const requests = mockNetwork(reply);
   const answer = await provider.send(callOf(call));
-  return { answer, asked };
+  return { answer, requests };
 }
 
-/** Returns every event of a stream with its bytes split as given. */
+/** Returns every event of a stream with its bytes split by `cut`. */
 export async function eventsOf(
   provider: Provider,
   call: Call,
@@ -125,14 +125,14 @@ export async function expectSameHoweverCut(
   call: Call,
   reply: RawReply,
 ): Promise<void> {
-  const whole = unminted(await eventsOf(provider, call, reply));
+  const whole = withoutIds(await eventsOf(provider, call, reply));
   const { length } = bytesOf(reply);
   for (let at = 0; at <= length; at += EVERY) {
     const halves = (bytes: Uint8Array) => [bytes.subarray(0, at), bytes.subarray(at)];
     const events = await eventsOf(provider, call, reply, halves);
-    if (unminted(events) !== whole) expect(unminted(events), `cut at ${at}`).toBe(whole);
+    if (withoutIds(events) !== whole) expect(withoutIds(events), `cut at ${at}`).toBe(whole);
   }
-  expect(unminted(await eventsOf(provider, call, reply, splitBytes)), "byte by byte").toBe(whole);
+  expect(withoutIds(await eventsOf(provider, call, reply, splitBytes)), "byte by byte").toBe(whole);
 }
 
 /** Joins the events of a stream to the message of choice 0, as clients do. */
@@ -199,7 +199,7 @@ type ToolCallDelta = {
 };
 
 /** Removes IDs that the adapter generates, which differ between runs. */
-function unminted(events: readonly StreamEvent[]): string {
+function withoutIds(events: readonly StreamEvent[]): string {
   return JSON.stringify(events).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');
 }
 

@@ -103,9 +103,9 @@ it("the Anthropic adapter converts or rejects every valid request, and never sen
       const request = toMessagesApiRequest(call, "us");
       if (!("body" in request)) return request.kind === "refused";
       expect(request.body).toMatchObject({ max_tokens: cap, service_tier: "standard_only" });
-      const said = request.body["messages"] as { role: string; content: { type: string }[] }[];
-      expect(said[0]?.role).toBe("user");
-      for (const { content } of said) {
+      const messages = request.body["messages"] as { role: string; content: { type: string }[] }[];
+      expect(messages[0]?.role).toBe("user");
+      for (const { content } of messages) {
         expect(content.at(-1)?.type).toMatch(/^(text|image|tool_use|tool_result)$/);
       }
       return JSON.stringify(request.body).length > 0;

@@ -10,9 +10,9 @@ function sent(messages: readonly JsonObject[], more: JsonObject = {}, upstreamId
   const body = { messages, ...more };
   const request = toMessagesApiRequest(callOf({ upstreamId, cap: 8192, body }), null);
   if (!("body" in request)) return request as JsonObject;
-  const { system, messages: said, thinking, tools, tool_choice: choice } = request.body;
+  const { system, messages: sentMessages, thinking, tools, tool_choice: choice } = request.body;
   return JSON.parse(
-    JSON.stringify({ system, messages: said, thinking, tools, choice, beta: request.beta }),
+    JSON.stringify({ system, messages: sentMessages, thinking, tools, choice, beta: request.beta }),
   ) as JsonObject;
 }
 function user(...texts: readonly string[]) {
@@ -165,8 +165,8 @@ it.each<[string, string, object?]>([
       { role: "tool", tool_call_id: `${id}2`, content: "two" },
       { role: "tool", tool_call_id: id, content: "one" },
     ];
-    const { messages: said } = sent(messages);
-    const [, { content: calls }, { content: results }] = said as [
+    const { messages: sentMessages } = sent(messages);
+    const [, { content: calls }, { content: results }] = sentMessages as [
       object,
       { content: { id: string }[] },
       { content: { tool_use_id: string }[] },
@@ -175,7 +175,7 @@ it.each<[string, string, object?]>([
     expect(results.map((one) => one.tool_use_id)).toEqual([second, first]);
     expect(first).not.toBe(second);
     for (const one of [first, second]) expect(one).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
-    expect(sent(messages)["messages"]).toEqual(said);
+    expect(sent(messages)["messages"]).toEqual(sentMessages);
   },
 );
 
@@ -191,19 +191,19 @@ describe("a thinking block of an earlier Claude response", () => {
     { type: "anthropic.thinking", thinking: "No signature" },
     { type: "anthropic.redacted_thinking" },
   ];
-  const asked = { role: "user", content: "Hi" };
-  const answered = { role: "tool", tool_call_id: "t1", content: "one" };
+  const question = { role: "user", content: "Hi" };
+  const toolResult = { role: "tool", tool_call_id: "t1", content: "one" };
   const loop = (details: readonly object[]) => [
-    asked,
+    question,
     { role: "assistant", content: null, tool_calls: [call("t1")], reasoning_details: details },
-    answered,
+    toolResult,
   ];
 
   it("precedes its tool call in the next request, while other providers' blocks are dropped", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
-      const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
-      expect(said["messages"], model).toEqual(expected);
+      const request = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
+      expect(request["messages"], model).toEqual(expected);
     }
   });
 
@@ -215,11 +215,11 @@ describe("a thinking block of an earlier Claude response", () => {
       block_binding: { prefix_mismatch_behavior: "drop_block" },
     });
     expect(bound["beta"]).toBe("thinking-binding-controls-2026-08-01");
-    for (const said of [
+    for (const request of [
       sent(loop([]), {}, "claude-opus-5-5"),
       sent(loop(own), {}, "claude-opus-5"),
     ]) {
-      expect(JSON.stringify(said)).not.toContain("binding");
+      expect(JSON.stringify(request)).not.toContain("binding");
     }
   });
 
@@ -227,7 +227,7 @@ describe("a thinking block of an earlier Claude response", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });
-    expect(sent([...loop([]), asked], effort)["thinking"]).toMatchObject({ type: "enabled" });
+    expect(sent([...loop([]), question], effort)["thinking"]).toMatchObject({ type: "enabled" });
     expect(sent(loop([]), effort, "claude-sonnet-5")["thinking"]).toMatchObject({
       type: "adaptive",
     });
@@ -235,7 +235,7 @@ describe("a thinking block of an earlier Claude response", () => {
 
   it("never becomes the last block of a message", () => {
     const lost = { role: "assistant", content: "", reasoning_details: own };
-    const said = sent([asked, lost, asked], {}, "claude-sonnet-5");
-    expect(said["messages"]).toEqual([user("Hi"), user("Hi")]);
+    const request = sent([question, lost, question], {}, "claude-sonnet-5");
+    expect(request["messages"]).toEqual([user("Hi"), user("Hi")]);
   });
 });

@@ -26,7 +26,7 @@ async function failure(reply: RawReply, asStream = false): Promise<ProviderFailu
   return answer.failure;
 }
 
-const MEANT: Readonly<Record<string, object>> = {
+const EXPECTED: Readonly<Record<string, object>> = {
   "400 bad": { kind: "refused", code: null, message: expect.stringMatching(/^messages\.0: unk/) },
   "400 context": {
     kind: "refused",
@@ -52,8 +52,8 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   (name, reply) => {
     it("results in the same failure for JSON and streams", async () => {
       for (const asStream of [false, true]) {
-        const meant = await failure(reply, asStream);
-        expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
+        const result = await failure(reply, asStream);
+        expect(result).toMatchObject({ reason: String(reply.status), ...EXPECTED[name] });
       }
     });
 
@@ -128,9 +128,9 @@ it("the Anthropic adapter returns a rejection's text without the gateway's key, 
     {},
     streamReply(START, ...endEvents("refusal", 3, details)),
   );
-  for (const said of [JSON.stringify(answer), JSON.stringify(events)]) {
-    expect(said).toContain(CANARY.text);
-    for (const part of [CANARY.key, CANARY.host, CANARY.account]) expect(said).not.toContain(part);
+  for (const text of [JSON.stringify(answer), JSON.stringify(events)]) {
+    expect(text).toContain(CANARY.text);
+    for (const part of [CANARY.key, CANARY.host, CANARY.account]) expect(text).not.toContain(part);
   }
   expect(answer).toMatchObject({ body: { choices: [{ message: { content: null } }] } });
 });
@@ -189,9 +189,9 @@ it("the Anthropic adapter allows a retry on another route after a 200 that conta
 });
 
 it("the Anthropic adapter sends no embeddings request", async () => {
-  const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, streamReply(START));
+  const { answer, requests } = await answerTo(PROVIDER, { kind: "embeddings" }, streamReply(START));
   expect(answer).toMatchObject({ kind: "failure", failure: { kind: "disabled" } });
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 function at(seconds: number): string {

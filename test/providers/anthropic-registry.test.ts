@@ -44,8 +44,8 @@ it.each([
       configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }),
     );
     const call = { upstreamId: "claude-sonnet-5" };
-    const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
-    expect(asked[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });
-    expect(asked[0]?.json["inference_geo"]).toBe(geo);
+    const { requests } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
+    expect(requests[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });
+    expect(requests[0]?.json["inference_geo"]).toBe(geo);
   },
 );

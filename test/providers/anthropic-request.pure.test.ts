@@ -38,8 +38,8 @@ const CLEAN = {
 const FORMAT = { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } };
 
 it("the Anthropic adapter sends the headers of Anthropic's clients, with the key only in x-api-key", async () => {
-  const { asked } = await answerTo(PROVIDER, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
-  const [{ url, headers, json, text, init } = {} as never] = asked;
+  const { requests } = await answerTo(PROVIDER, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
+  const [{ url, headers, json, text, init } = {} as never] = requests;
   expect(url).toBe("https://upstream.test/v1/messages");
   expect([init.method, init.redirect]).toEqual(["POST", "manual"]);
   expect(Object.fromEntries(headers)).toEqual({
@@ -187,8 +187,8 @@ describe("a request to Anthropic", () => {
     });
     const thinking = { response_format: FORMAT, reasoning_effort: "high" };
     expect(sent(thinking, OLD, { cap: 9999 })["thinking"]).toBeUndefined();
-    const mine = [{ type: "function", function: { name: "json" } }];
-    expect(sent({ response_format: FORMAT, tools: mine }, OLD)).toMatchObject({
+    const clientTools = [{ type: "function", function: { name: "json" } }];
+    expect(sent({ response_format: FORMAT, tools: clientTools }, OLD)).toMatchObject({
       tools: [{ name: "json" }, { name: "json_", input_schema: SCHEMA }],
     });
   });
@@ -199,10 +199,10 @@ describe("a request to Anthropic", () => {
       tool_choice: { type: "tool", name: "get_time" },
       thinking: { type: "disabled" },
     });
-    const told = sent(body, "claude-opus-5-5");
-    expect(told["tool_choice"]).toBeUndefined();
-    expect(told["thinking"]).toMatchObject({ type: "adaptive" });
-    expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
+    const request = sent(body, "claude-opus-5-5");
+    expect(request["tool_choice"]).toBeUndefined();
+    expect(request["thinking"]).toMatchObject({ type: "adaptive" });
+    expect(JSON.stringify(request["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
   });
 
   it("contains inference_geo for the US only if the model supports the field", () => {

@@ -46,8 +46,8 @@ it.each([
   ["compaction", "stop"],
   ["something_new", "length"],
 ])("the Anthropic adapter maps stop_reason %s to finish_reason %s", async (reason, finish) => {
-  const said = `{"type":"text","text":"x"}`;
-  expect((await whole(messageReply(said, reason))).finish).toBe(finish);
+  const block = `{"type":"text","text":"x"}`;
+  expect((await whole(messageReply(block, reason))).finish).toBe(finish);
   expect(
     (await streamed(streamReply(START, ...textEvents(0, "x"), ...endEvents(reason)))).finish,
   ).toBe(finish);
@@ -82,10 +82,10 @@ it("the Anthropic adapter returns redacted thinking in reasoning_details, but no
     details: [{ type: "anthropic.redacted_thinking", data: "EmwKAhgBEgy3va3" }],
   };
   expect(await whole(messageReply(`${redacted},${unsigned}`, "end_turn"))).toMatchObject(expected);
-  const hm = `{"type":"thinking_delta","thinking":"Hm."}`;
+  const thinkingDelta = `{"type":"thinking_delta","thinking":"Hm."}`;
   const start = `{"type":"thinking","thinking":"","signature":""}`;
   const again = `{"type":"content_block_stop","index":0}`;
-  const blocks = [...blockEvents(0, redacted), again, ...blockEvents(1, start, hm)];
+  const blocks = [...blockEvents(0, redacted), again, ...blockEvents(1, start, thinkingDelta)];
   const reply = streamReply(START, ...blocks, ...endEvents("end_turn"));
   expect(await streamed(reply)).toMatchObject(expected);
 });
@@ -97,8 +97,8 @@ it("the Anthropic adapter reports success only after a stop reason", async () =>
     failure: { kind: "retry", reason: "no_finish_reason" },
   });
   const [delta = ""] = endEvents("end_turn");
-  const unstopped = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), delta));
-  expect(unstopped.at(-1)).toEqual({ kind: "end" });
+  const events = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), delta));
+  expect(events.at(-1)).toEqual({ kind: "end" });
   const garbled = await eventsOf(
     PROVIDER,
     {},

@@ -54,15 +54,15 @@ it.each([
 );
 
 it("getClaudeRules reports which models accept a forced tool", () => {
-  const refusing = [
+  const unforceable = [
     "claude-opus-5-5",
     "claude-sonnet-5-5",
     "claude-fable-5-1",
     "claude-mythos-5-1",
   ];
-  const taking = ["claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5-5"];
-  for (const model of refusing) expect(getClaudeRules(model).canForceTools, model).toBe(false);
-  for (const model of taking) expect(getClaudeRules(model).canForceTools, model).toBe(true);
+  const forceable = ["claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5-5"];
+  for (const model of unforceable) expect(getClaudeRules(model).canForceTools, model).toBe(false);
+  for (const model of forceable) expect(getClaudeRules(model).canForceTools, model).toBe(true);
 });
 
 it.each([

@@ -28,16 +28,16 @@ async function reports(...data: readonly string[]) {
 }
 
 it("usage at the end of an Anthropic stream overrides usage at the start", async () => {
-  const begun = start(
+  const startEvent = start(
     '"usage":{"input_tokens":43,"cache_creation_input_tokens":7,"cache_read_input_tokens":5,"output_tokens":1}',
   );
   const corrected = ',"usage":{"input_tokens":61,"cache_read_input_tokens":null,"output_tokens":9}';
-  expect(await reports(begun, ...textEvents(0, "Hi"), delta(corrected), STOP)).toEqual([
+  expect(await reports(startEvent, ...textEvents(0, "Hi"), delta(corrected), STOP)).toEqual([
     { input: 43, cacheRead: 5, cacheWrite: 7, output: 1, reasoning: 0, partial: true },
     { input: 61, cacheRead: 5, cacheWrite: 7, output: 9, reasoning: 0, partial: false },
   ]);
   const outputAlone = ',"usage":{"output_tokens":9}';
-  expect((await reports(begun, delta(outputAlone), STOP)).at(-1)).toMatchObject({
+  expect((await reports(startEvent, delta(outputAlone), STOP)).at(-1)).toMatchObject({
     input: 43,
     output: 9,
     partial: false,

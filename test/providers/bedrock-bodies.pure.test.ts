@@ -96,12 +96,14 @@ type Message = { readonly role: string; readonly content: readonly JsonObject[] 
 /** Returns a fault that Converse rejects for any model, or null. */
 function faultOf(sent: JsonObject): string | null {
   const messages = sent["messages"] as readonly Message[];
-  if (messages.length === 0) return "nothing is said";
+  if (messages.length === 0) return "no messages";
   for (const [index, { role, content }] of messages.entries()) {
     if (role !== (index % 2 === 0 ? "user" : "assistant")) return "roles do not alternate";
     if (content.length === 0) return "an empty message";
-    const read = content.flatMap(({ text: said }) => (typeof said === "string" ? [said] : []));
-    if (read.some((said) => said.trim() === "")) return "a blank text";
+    const blockTexts = content.flatMap(({ text: blockText }) =>
+      typeof blockText === "string" ? [blockText] : [],
+    );
+    if (blockTexts.some((blockText) => blockText.trim() === "")) return "a blank text";
     const hasTools = content.some((block) => "toolUse" in block || "toolResult" in block);
     if (hasTools && sent["toolConfig"] === undefined) return "tool blocks without tools";
   }
@@ -110,16 +112,16 @@ function faultOf(sent: JsonObject): string | null {
 
 it("the Bedrock adapter either converts or rejects any valid body, and never throws", async () => {
   let sentCount = 0;
-  const property = fc.asyncProperty(body, fc.constantFrom(...MODELS), async (given, upstreamId) => {
-    const parsed = parseChatRequest(given);
+  const property = fc.asyncProperty(body, fc.constantFrom(...MODELS), async (raw, upstreamId) => {
+    const parsed = parseChatRequest(raw);
     fc.pre(parsed.ok);
     const request = { upstreamId, body: parsed.value };
-    const { answer, asked } = await answerTo(BEDROCK, request, BEDROCK_CHAT.text.json);
+    const { answer, requests } = await answerTo(BEDROCK, request, BEDROCK_CHAT.text.json);
     expect(answer).toMatchObject(
-      asked.length > 0 ? { kind: "json" } : { failure: { kind: "refused" } },
+      requests.length > 0 ? { kind: "json" } : { failure: { kind: "refused" } },
     );
-    for (const { json } of asked) expect(faultOf(json)).toBeNull();
-    sentCount += asked.length;
+    for (const { json } of requests) expect(faultOf(json)).toBeNull();
+    sentCount += requests.length;
   });
   await fc.assert(property, { numRuns: effortFor(150, 5000) });
   expect(sentCount).toBeGreaterThan(25);

@@ -24,15 +24,15 @@ function configOf(vars: Record<string, string>) {
 }
 
 const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.com`;
-const liveWith = (vars: Record<string, string>) =>
+const activeWith = (vars: Record<string, string>) =>
   listActiveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
 const problemsWith = (vars: Record<string, string>) => findProviderProblems(configOf(vars));
 /** Returns the URL and the authorization of a request. */
-async function askedWith(vars: Record<string, string>) {
+async function requestWith(vars: Record<string, string>) {
   const provider = buildProviders(configOf(vars), BEDROCK).get("bedrock");
   if (provider === undefined) throw new Error("not configured");
-  const { asked } = await answerTo(provider, { upstreamId: NOVA }, BEDROCK_CHAT.text.json);
-  const [request] = asked;
+  const { requests } = await answerTo(provider, { upstreamId: NOVA }, BEDROCK_CHAT.text.json);
+  const [request] = requests;
   return [new URL(request?.url ?? "").origin, request?.headers.get("authorization")];
 }
 
@@ -41,26 +41,26 @@ it.each([
   [TOKEN, [{ id: "bedrock", regions: ["eu"] }]],
   [KEY, [{ id: "bedrock", regions: ["eu"] }]],
   [{ ...TOKEN, REGION: "us" }, [{ id: "bedrock", regions: ["us"] }]],
-])("the Bedrock provider with the variables %j is available as %j", (vars, live) => {
-  expect(liveWith(vars)).toEqual(live);
+])("the Bedrock provider with the variables %j is available as %j", (vars, active) => {
+  expect(activeWith(vars)).toEqual(active);
   expect(problemsWith(vars)).toEqual([]);
 });
 
 it("the Bedrock provider calls Frankfurt in the EU and Virginia in the US, unless the operator sets another host", async () => {
   const auth = "Bearer ABSKexample";
-  expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
-  expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
+  expect(await requestWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
+  expect(await requestWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
   const named = { ...TOKEN, AWS_REGION: "eu-west-1" };
-  expect(await askedWith(named)).toEqual([host("eu-west-1"), auth]);
+  expect(await requestWith(named)).toEqual([host("eu-west-1"), auth]);
   const elsewhere = { ...TOKEN, BEDROCK_BASE_URL: "https://proxy.example.com/" };
-  expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
+  expect(await requestWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
 });
 
 it("the Bedrock provider uses an API key if set, and otherwise signs with an access key for the called region", async () => {
   const region = { AWS_REGION: "eu-north-1" };
-  const [, signed] = await askedWith({ ...KEY, ...region });
+  const [, signed] = await requestWith({ ...KEY, ...region });
   expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);
-  expect((await askedWith({ ...KEY, ...TOKEN }))[1]).toBe("Bearer ABSKexample");
+  expect((await requestWith({ ...KEY, ...TOKEN }))[1]).toBe("Bearer ABSKexample");
 });
 
 it.each([
@@ -74,7 +74,7 @@ it.each([
 ])("the Bedrock provider rejects, in %s, the AWS region %s, and calls nothing", (region, aws) => {
   const vars = { ...TOKEN, REGION: region, AWS_REGION: aws };
   expect(problemsWith(vars)).toMatchObject([{ variable: "AWS_REGION" }]);
-  expect(liveWith(vars)).toEqual([]);
+  expect(activeWith(vars)).toEqual([]);
   expect(problemsWith({ REGION: region, AWS_REGION: aws })).toEqual([]); // not configured at all
 });
 
@@ -87,7 +87,7 @@ it.each([
 ])("the Bedrock provider rejects, in %s, the base URL of %s, and calls nothing", (region, at) => {
   const vars = { ...TOKEN, REGION: region, BEDROCK_BASE_URL: `https://${at}` };
   expect(problemsWith(vars)).toMatchObject([{ variable: "BEDROCK_BASE_URL" }]);
-  expect(liveWith(vars)).toEqual([]);
+  expect(activeWith(vars)).toEqual([]);
 });
 
 it.each([

@@ -24,15 +24,15 @@ const vectors = (count: number) => ({
 
 it("the Bedrock adapter sends Titan one text per request, and merges the responses in order", async () => {
   const replies = [titan([1]), titan([2], 4), titan([3], 5)];
-  const { answer, asked } = await embed(
+  const { answer, requests } = await embed(
     TITAN,
     { input: ["a", "b", "c"], dimensions: 256 },
     replies,
   );
-  expect(asked.map(({ url }) => new URL(url).pathname)).toEqual(
+  expect(requests.map(({ url }) => new URL(url).pathname)).toEqual(
     Array.from("abc", () => "/model/amazon.titan-embed-text-v2%3A0/invoke"),
   );
-  expect(asked.map(({ json }) => json)).toEqual(
+  expect(requests.map(({ json }) => json)).toEqual(
     ["a", "b", "c"].map((inputText) => ({ inputText, dimensions: 256, normalize: true })),
   );
   expect(answer).toMatchObject({
@@ -44,22 +44,22 @@ it("the Bedrock adapter sends Titan one text per request, and merges the respons
 
 it("the Bedrock adapter omits dimensions and normalize for the first version of Titan", async () => {
   const body = { input: "a", dimensions: 256 };
-  const { asked } = await embed("amazon.titan-embed-text-v1", body, [titan([1])]);
-  expect(asked[0]?.json).toEqual({ inputText: "a" });
+  const { requests } = await embed("amazon.titan-embed-text-v1", body, [titan([1])]);
+  expect(requests[0]?.json).toEqual({ inputText: "a" });
 });
 
 it("the Bedrock adapter sends Cohere 96 texts per request, and reads the token count from a header", async () => {
   const input = Array.from({ length: 97 }, (_, at) => `text ${at}`);
   const replies = [reply(vectors(96), "300"), reply(vectors(1), "4")];
-  const { answer, asked } = await embed(COHERE, { input }, replies);
-  expect(asked[1]?.json).toEqual({
+  const { answer, requests } = await embed(COHERE, { input }, replies);
+  expect(requests[1]?.json).toEqual({
     input_type: "search_document",
     texts: ["text 96"],
     embedding_types: ["float"],
   });
   expect(answer).toMatchObject({ kind: "json", usage: { input: 304 } });
   const body = { input: "a", input_type: "search_query", dimensions: 512 };
-  const { asked: other } = await embed(COHERE, body, [reply(vectors(1), "4")]);
+  const { requests: other } = await embed(COHERE, body, [reply(vectors(1), "4")]);
   expect(other[0]?.json).toMatchObject({ input_type: "search_query", output_dimension: 512 });
 });
 
@@ -88,7 +88,7 @@ it.each([{ embedding: [] }, { embedding: ["1"] }, { embeddings: { float: [[1], [
 it("the Bedrock adapter rejects token IDs, and rejects an embeddings model that may run outside the region", async () => {
   const tokens = await embed(TITAN, { input: [1, 2] }, [titan([1])]);
   expect(tokens.answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
-  const away = await embed("global.cohere.embed-v4:0", { input: "a" }, [titan([1])]);
-  expect(away.answer).toMatchObject({ failure: { kind: "disabled" } });
-  expect([...tokens.asked, ...away.asked]).toEqual([]);
+  const unavailable = await embed("global.cohere.embed-v4:0", { input: "a" }, [titan([1])]);
+  expect(unavailable.answer).toMatchObject({ failure: { kind: "disabled" } });
+  expect([...tokens.requests, ...unavailable.requests]).toEqual([]);
 });

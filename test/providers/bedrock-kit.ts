@@ -35,14 +35,18 @@ export const signing = (sessionToken?: string) =>
 
 /** Returns the sent body of a chat request, by default to Nova. */
 export async function sent(body: JsonObject, upstreamId = NOVA, cap = 256): Promise<JsonObject> {
-  const { asked } = await answerTo(BEDROCK, { upstreamId, body, cap }, BEDROCK_CHAT.text.json);
-  if (asked[0] === undefined) throw new Error("nothing was sent");
-  return asked[0].json;
+  const { requests } = await answerTo(BEDROCK, { upstreamId, body, cap }, BEDROCK_CHAT.text.json);
+  if (requests[0] === undefined) throw new Error("nothing was sent");
+  return requests[0].json;
 }
 
 /** Returns the failure of a chat request that isn't sent. */
 export async function unsentFailure(body: JsonObject, upstreamId = NOVA): Promise<ProviderFailure> {
-  const { answer, asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
-  if (answer.kind !== "failure" || asked.length > 0) throw new Error("it was sent");
+  const { answer, requests } = await answerTo(
+    BEDROCK,
+    { upstreamId, body },
+    BEDROCK_CHAT.text.json,
+  );
+  if (answer.kind !== "failure" || requests.length > 0) throw new Error("it was sent");
   return answer.failure;
 }

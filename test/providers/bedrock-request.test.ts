@@ -5,7 +5,7 @@ import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA, unsentFailure, sent } from "./bedrock-kit.ts";
 
 const user = (content: unknown) => ({ role: "user", content });
-const said = (content: unknown) => ({ role: "assistant", content });
+const assistant = (content: unknown) => ({ role: "assistant", content });
 const called = (...ids: string[]) => ({
   role: "assistant",
   content: null,
@@ -19,8 +19,8 @@ const called = (...ids: string[]) => ({
 const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
 const image = (url: string) => ({ type: "image_url", image_url: { url } });
 const TOOLS = [{ type: "function", function: { name: "get_weather", description: "Weather." } }];
-const messages = async (given: object[], model?: string, more: object = {}) =>
-  (await sent({ messages: given, ...more }, model))["messages"];
+const messages = async (conversation: object[], model?: string, more: object = {}) =>
+  (await sent({ messages: conversation, ...more }, model))["messages"];
 
 it("the Bedrock adapter sends only known fields of a request, and always an output cap", async () => {
   const body = {
@@ -48,17 +48,17 @@ it("the Bedrock adapter sends only known fields of a request, and always an outp
 });
 
 it("the Bedrock adapter puts the encoded model and the operation in the URL, and the key in a header", async () => {
-  const { asked } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
+  const { requests } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
   const host = "https://bedrock-runtime.eu-central-1.amazonaws.com";
   const model = "eu.anthropic.claude-haiku-4-5-20251001-v1%3A0";
-  expect(asked[0]?.url).toBe(`${host}/model/${model}/converse`);
-  expect(asked[0]?.headers.get("authorization")).toBe("Bearer sk-canary-0123456789abcdefghij");
-  expect(asked[0]?.init.redirect).toBe("manual");
+  expect(requests[0]?.url).toBe(`${host}/model/${model}/converse`);
+  expect(requests[0]?.headers.get("authorization")).toBe("Bearer sk-canary-0123456789abcdefghij");
+  expect(requests[0]?.init.redirect).toBe("manual");
   vi.restoreAllMocks();
   const streamed = { upstreamId: HAIKU, stream: true };
   const other = await answerTo(BEDROCK, streamed, BEDROCK_CHAT.text.stream);
-  expect(other.asked[0]?.url).toBe(`${host}/model/${model}/converse-stream`);
-  expect(other.asked[0]?.headers.get("accept")).toBe("application/vnd.amazon.eventstream");
+  expect(other.requests[0]?.url).toBe(`${host}/model/${model}/converse-stream`);
+  expect(other.requests[0]?.headers.get("accept")).toBe("application/vnd.amazon.eventstream");
 });
 
 it.each([
@@ -75,15 +75,15 @@ it("the Bedrock adapter rejects an ARN, because its region is unknown", async ()
 });
 
 it("the Bedrock adapter separates instructions, alternates roles, and starts with the user", async () => {
-  const given = [
+  const conversation = [
     { role: "system", content: "One." },
     { role: "developer", content: "Two." },
-    said("Hello! "),
-    said("Yes?"),
+    assistant("Hello! "),
+    assistant("Yes?"),
     { role: "system", content: "Three." },
     user([{ type: "text", text: "Now" }]),
   ];
-  expect(await sent({ messages: given })).toMatchObject({
+  expect(await sent({ messages: conversation })).toMatchObject({
     system: [{ text: "One." }, { text: "Two." }],
     messages: [
       { role: "user", content: [{ text: "Hello." }] },
@@ -101,22 +101,22 @@ it("the Bedrock adapter sends instructions as a user message if there are no oth
 });
 
 it("the Bedrock adapter omits blank texts, and trims white space at the end of a final assistant message", async () => {
-  const given = [user("Hi"), said(" \n"), user("there"), said("I am \n")];
-  expect(await messages(given)).toEqual([
+  const conversation = [user("Hi"), assistant(" \n"), user("there"), assistant("I am \n")];
+  expect(await messages(conversation)).toEqual([
     { role: "user", content: [{ text: "Hi" }, { text: "there" }] },
     { role: "assistant", content: [{ text: "I am" }] },
   ]);
 });
 
 it("the Bedrock adapter converts tool calls and results to blocks with valid, matching IDs", async () => {
-  const given = [
+  const conversation = [
     user("Weather?"),
     called("call/1:x", "tooluse_ok"),
     result("tooluse_ok", " "),
     result("call/1:x", "22C"),
     user("And?"),
   ];
-  const [, call, answer] = (await messages(given, NOVA, { tools: TOOLS })) as JsonObject[];
+  const [, call, answer] = (await messages(conversation, NOVA, { tools: TOOLS })) as JsonObject[];
   const blocks = (call?.["content"] ?? []) as { toolUse: { toolUseId: string } }[];
   const ids = blocks.map(({ toolUse }) => toolUse.toolUseId);
   expect(ids).toEqual([expect.stringMatching(/^[A-Za-z0-9]{24}$/), "tooluse_ok"]);
@@ -130,8 +130,8 @@ it("the Bedrock adapter converts tool calls and results to blocks with valid, ma
 it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   "the Bedrock adapter converts earlier tool calls to text if no tool is in use: %j",
   async (more) => {
-    const given = [user("Weather?"), called("a"), result("a", "22C")];
-    const body = await sent({ messages: given, ...more });
+    const conversation = [user("Weather?"), called("a"), result("a", "22C")];
+    const body = await sent({ messages: conversation, ...more });
     expect(body["toolConfig"]).toBeUndefined();
     expect(body["messages"]).toEqual([
       { role: "user", content: [{ text: "Weather?" }] },
@@ -156,8 +156,8 @@ it("the Bedrock adapter sends inline images unchanged, and downloads other image
   const png = { headers: { "content-type": "image/png" }, body: Uint8Array.of(1, 2, 3) };
   const body = { messages: [user([image("https://images.example.com/a.png")])] };
   const replies = [png, BEDROCK_CHAT.text.json];
-  const { asked } = await answerTo(BEDROCK, { upstreamId: CLAUDE, body }, replies);
-  expect(asked[1]?.json["messages"]).toEqual([
+  const { requests } = await answerTo(BEDROCK, { upstreamId: CLAUDE, body }, replies);
+  expect(requests[1]?.json["messages"]).toEqual([
     { role: "user", content: [{ image: { format: "png", source: { bytes: "AQID" } } }] },
   ]);
 });
@@ -168,8 +168,8 @@ it("the Bedrock adapter rejects several choices and legacy functions", async () 
 });
 
 it("the Bedrock adapter sets one cache point: for Claude after the last user text, for Nova after the instructions", async () => {
-  const given = [{ role: "system", content: "Be brief." }, user("Hi"), said("I")];
-  const body = { messages: given, prompt_cache_key: "k" };
+  const conversation = [{ role: "system", content: "Be brief." }, user("Hi"), assistant("I")];
+  const body = { messages: conversation, prompt_cache_key: "k" };
   const point = { cachePoint: { type: "default" } };
   expect(await sent(body, CLAUDE)).toMatchObject({
     system: [{ text: "Be brief." }],
@@ -180,5 +180,7 @@ it("the Bedrock adapter sets one cache point: for Claude after the last user tex
   vi.restoreAllMocks();
   expect(JSON.stringify(await sent(body, "meta.llama4-v1:0"))).not.toContain("cachePoint");
   vi.restoreAllMocks();
-  expect(JSON.stringify(await sent({ messages: given }, CLAUDE))).not.toContain("cachePoint");
+  expect(JSON.stringify(await sent({ messages: conversation }, CLAUDE))).not.toContain(
+    "cachePoint",
+  );
 });

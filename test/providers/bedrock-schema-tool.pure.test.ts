@@ -31,21 +31,21 @@ it("the Bedrock adapter returns only the first call of the schema tool if the mo
 });
 
 it("the Bedrock adapter drops text next to a schema tool call, and returns the text if there is no call", async () => {
-  const said = textFrames(0, ["<thinking>", "Hm."]);
+  const text = textFrames(0, ["<thinking>", "Hm."]);
   const answer = toolFrames(1, "json", ['{"a":1}']);
   const other = toolFrames(1, "other", ["{}"]);
   const read = async (frames: Uint8Array[]) =>
     messageOf(await eventsOf(BEDROCK, CALL, streamReply([...frames, ...endFrames("tool_use")])));
-  expect(await read([...said, ...answer, ...textFrames(2, ["Bye"])])).toMatchObject({
+  expect(await read([...text, ...answer, ...textFrames(2, ["Bye"])])).toMatchObject({
     content: '{"a":1}',
   });
-  expect(await read(said)).toMatchObject({ content: "<thinking>Hm.", finish: "stop" });
-  expect(await read([...said, ...other])).toMatchObject({
+  expect(await read(text)).toMatchObject({ content: "<thinking>Hm.", finish: "stop" });
+  expect(await read([...text, ...other])).toMatchObject({
     content: "<thinking>Hm.",
     tools: [{ name: "other" }],
   });
   const events = JSON.stringify(
-    await eventsOf(BEDROCK, CALL, streamReply([...said, ...other, ...endFrames("tool_use")])),
+    await eventsOf(BEDROCK, CALL, streamReply([...text, ...other, ...endFrames("tool_use")])),
   );
   // in the order of the output
   expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"'));

@@ -27,21 +27,21 @@ type Canonical = {
 };
 
 /** SigV4 by AWS's documentation, "Create a signed AWS API request", independently of the code. */
-async function signature(given: Canonical): Promise<string> {
-  const day = given.date.slice(0, 8);
+async function signature(request: Canonical): Promise<string> {
+  const day = request.date.slice(0, 8);
   const canonical = [
-    given.method,
-    given.path,
+    request.method,
+    request.path,
     "",
-    ...given.headers.map(([name, value]) => `${name}:${value}`),
+    ...request.headers.map(([name, value]) => `${name}:${value}`),
     "",
-    given.headers.map(([name]) => name).join(";"),
-    await sha256(given.body),
+    request.headers.map(([name]) => name).join(";"),
+    await sha256(request.body),
   ].join("\n");
-  const scope = [day, ...given.scope, "aws4_request"];
+  const scope = [day, ...request.scope, "aws4_request"];
   const hash = await sha256(canonical);
-  const text = ["AWS4-HMAC-SHA256", given.date, scope.join("/"), hash].join("\n");
-  let key = await hmac(encoded(`AWS4${given.secret}`), day);
+  const text = ["AWS4-HMAC-SHA256", request.date, scope.join("/"), hash].join("\n");
+  let key = await hmac(encoded(`AWS4${request.secret}`), day);
   for (const part of scope.slice(1)) {
     key = await hmac(key, part);
   }
@@ -49,7 +49,7 @@ async function signature(given: Canonical): Promise<string> {
 }
 
 it("the Bedrock signer matches the get-vanilla example of AWS's test suite", async () => {
-  const given = {
+  const request = {
     method: "GET",
     path: "/",
     headers: [
@@ -61,7 +61,7 @@ it("the Bedrock signer matches the get-vanilla example of AWS's test suite", asy
     scope: ["us-east-1", "service"],
     secret: ACCESS_KEY.secretAccessKey,
   } as const;
-  expect(await signature(given)).toBe(
+  expect(await signature(request)).toBe(
     "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
   );
 });
@@ -98,8 +98,8 @@ it.each([undefined, "IQoJb3JpZ2luX2VjE//session=="])(
   async (session) => {
     const body = { messages: [{ role: "user", content: "Grüße, 世界" }] };
     const call = { upstreamId: HAIKU, body };
-    const { asked } = await answerTo(signing(session), call, BEDROCK_CHAT.text.json);
-    const [request] = asked;
+    const { requests } = await answerTo(signing(session), call, BEDROCK_CHAT.text.json);
+    const [request] = requests;
     if (request === undefined) throw new Error("nothing was sent");
     expect(new URL(request.url).pathname).toContain("-v1%3A0/");
     expect(request.text).toContain("世界");
@@ -112,8 +112,8 @@ it("the Bedrock signer signs each request, and caches the day's signing key", as
   const provider = signing();
   for (const content of ["One", "Two"]) {
     const call = { upstreamId: HAIKU, body: { messages: [{ role: "user", content }] } };
-    const { asked } = await answerTo(provider, call, BEDROCK_CHAT.text.json);
-    const [request] = asked;
+    const { requests } = await answerTo(provider, call, BEDROCK_CHAT.text.json);
+    const [request] = requests;
     if (request === undefined) throw new Error("nothing was sent");
     expect(request.headers.get("authorization")).toBe(await authorization(request));
   }

@@ -24,21 +24,25 @@ const kinds = async (frames: readonly Uint8Array[]) =>
   );
 const TEXT = textFrames(0, ["Hi"]);
 const [STOP, METADATA] = endFrames("end_turn") as [Uint8Array, Uint8Array];
-const SAID = ["chunk", "text"];
-const BEGUN = ["chunk"];
+const TEXT_KINDS = ["chunk", "text"];
+const START_KINDS = ["chunk"];
 
 it("the Bedrock adapter emits finish reason, usage and end in this order, whichever arrives first", async () => {
-  expect(await kinds([...TEXT, STOP, METADATA])).toEqual([...SAID, "chunk", "usage", "end"]);
-  expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
+  expect(await kinds([...TEXT, STOP, METADATA])).toEqual([...TEXT_KINDS, "chunk", "usage", "end"]);
+  expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...TEXT_KINDS, "chunk", "usage", "end"]);
 });
 
 it("the Bedrock adapter ends a complete stream that lacks usage, but never ends an incomplete stream", async () => {
-  expect(await kinds([...TEXT, STOP])).toEqual([...SAID, "chunk", "end"]);
-  expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual([...SAID, "chunk", "end"]);
-  expect(await kinds(TEXT)).toEqual(SAID);
-  expect(await kinds([...TEXT, METADATA])).toEqual(SAID);
+  expect(await kinds([...TEXT, STOP])).toEqual([...TEXT_KINDS, "chunk", "end"]);
+  expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual([
+    ...TEXT_KINDS,
+    "chunk",
+    "end",
+  ]);
+  expect(await kinds(TEXT)).toEqual(TEXT_KINDS);
+  expect(await kinds([...TEXT, METADATA])).toEqual(TEXT_KINDS);
   const cut = await eventsOf(BEDROCK, PLAIN, BEDROCK_FAILURES.cut);
-  expect(cut.map(({ kind }) => kind)).toEqual(SAID);
+  expect(cut.map(({ kind }) => kind)).toEqual(TEXT_KINDS);
 });
 
 it("the Bedrock adapter rejects an oversized event after earlier output, and allows a retry after a corrupt event", async () => {
@@ -49,9 +53,12 @@ it("the Bedrock adapter rejects an oversized event after earlier output, and all
     message: expect.stringContaining("16 MB"),
     spent: { usage: null, output: 0 },
   };
-  expect(await kinds([...TEXT, huge])).toEqual([...SAID, tooLarge]);
+  expect(await kinds([...TEXT, huge])).toEqual([...TEXT_KINDS, tooLarge]);
   huge[8] = (huge[8] ?? 0) ^ 1;
-  expect(await kinds([...TEXT, huge])).toEqual([...SAID, { kind: "retry", reason: "bad_frame" }]);
+  expect(await kinds([...TEXT, huge])).toEqual([
+    ...TEXT_KINDS,
+    { kind: "retry", reason: "bad_frame" },
+  ]);
 });
 
 it.each([
@@ -61,7 +68,7 @@ it.each([
   { inputTokens: 8, outputTokens: 3, cacheReadInputTokens: 0.5 },
 ])("the Bedrock adapter ignores malformed usage: %j", async (usage) => {
   const odd = endFrames("end_turn", usage);
-  expect(await kinds([...TEXT, ...odd])).toEqual([...SAID, "chunk", "end"]);
+  expect(await kinds([...TEXT, ...odd])).toEqual([...TEXT_KINDS, "chunk", "end"]);
   const { answer } = await answerTo(BEDROCK, CALL, jsonReply([{ text: "Hi" }], "end_turn", usage));
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
@@ -81,7 +88,7 @@ it.each(["malformed_model_output", "malformed_tool_use"])(
   "the Bedrock adapter treats the stop reason %s as a failure",
   async (reason) => {
     const failure = { kind: "retry", reason: "broken_off", fault: "request" };
-    expect(await kinds([...TEXT, ...endFrames(reason)])).toEqual([...SAID, "usage", failure]);
+    expect(await kinds([...TEXT, ...endFrames(reason)])).toEqual([...TEXT_KINDS, "usage", failure]);
     const { answer } = await answerTo(BEDROCK, CALL, jsonReply([], reason));
     expect(answer).toMatchObject({ kind: "failure", failure });
   },
@@ -101,9 +108,9 @@ it("the Bedrock adapter ends the stream at a corrupt frame, and ignores everythi
   const corrupt = TEXT[0]?.slice() ?? STOP;
   corrupt[60] = 0;
   const failure = { kind: "retry", reason: "bad_frame" };
-  expect(await kinds([...TEXT, corrupt, STOP, METADATA])).toEqual([...SAID, failure]);
+  expect(await kinds([...TEXT, corrupt, STOP, METADATA])).toEqual([...TEXT_KINDS, failure]);
   expect(await kinds([...TEXT, STOP, METADATA, corrupt])).toEqual([
-    ...SAID,
+    ...TEXT_KINDS,
     "chunk",
     "usage",
     "end",
@@ -119,7 +126,7 @@ it.each([
   ["somethingNewException", { kind: "retry", reason: "500", again: true }],
   ["validationException", { kind: "refused", reason: "400", message: "No." }],
 ])("the Bedrock adapter ends a stream that breaks with %s", async (type, failure) => {
-  const expected = [...SAID, expect.objectContaining(failure)];
+  const expected = [...TEXT_KINDS, expect.objectContaining(failure)];
   expect(await kinds([...TEXT, exceptionFrame(type, "No."), STOP, METADATA])).toEqual(expected);
   expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
 });
@@ -131,5 +138,5 @@ it("the Bedrock adapter maps an error frame and an exception to the same failure
     [":error-message", "No."],
   ] as const;
   const failure = { kind: "overloaded", reason: "429" };
-  expect(await kinds([encodeFrame(headers, new Uint8Array(0))])).toEqual([...BEGUN, failure]);
+  expect(await kinds([encodeFrame(headers, new Uint8Array(0))])).toEqual([...START_KINDS, failure]);
 });

@@ -85,9 +85,9 @@ it("the Bedrock adapter adds an instruction at the end if the model can't be for
 
 it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice, not Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
-  const asked = await sent(body, CLAUDE);
-  expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
-  expect(asked["additionalModelRequestFields"]).toMatchObject({
+  const request = await sent(body, CLAUDE);
+  expect(request["toolConfig"]).not.toHaveProperty("toolChoice");
+  expect(request["additionalModelRequestFields"]).toMatchObject({
     tool_choice: { type: "tool", name: "get_time", disable_parallel_tool_use: true },
   });
 });
@@ -170,11 +170,11 @@ it.each([
 );
 
 it("the Bedrock adapter sends temperature or top_p only to older Claude models, and sends GPT no stop sequences", async () => {
-  const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
-  expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
-  expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
+  const body = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
+  expect(await inference(body, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
+  expect(await inference(body, CLAUDE)).toEqual({ maxTokens: 256 });
   expect(await inference({ top_p: 0.5 }, HAIKU)).toEqual({ maxTokens: 256, topP: 0.5 });
-  expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
+  expect(await inference({ ...body, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 
 it("the Bedrock adapter returns Claude's thinking unchanged to Claude, but to no other model", async () => {

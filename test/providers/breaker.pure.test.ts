@@ -28,7 +28,7 @@ class PlainBreaker {
     if (what === "nothing") return;
     if (this.openUntilMs === null) {
       this.log.push({ atMs: nowMs, what });
-      if (what !== "served" && this.isTooMuch(nowMs)) this.open(nowMs);
+      if (what !== "served" && this.hasTooManyFaults(nowMs)) this.open(nowMs);
     } else if (what === "served" && (isProbe || ticket.pass === "forced")) {
       this.openUntilMs = null;
       this.opened = 0;
@@ -42,32 +42,32 @@ class PlainBreaker {
     this.opened++;
   }
 
-  isTooMuch(nowMs: number): boolean {
+  hasTooManyFaults(nowMs: number): boolean {
     const tail = (count: number) => this.log.slice(-count).map(({ what }) => what);
-    const inARow = (count: number, ...whats: Outcome[]) =>
-      this.log.length >= count && tail(count).every((what) => whats.includes(what));
+    const endsWith = (count: number, ...outcomes: Outcome[]) =>
+      this.log.length >= count && tail(count).every((what) => outcomes.includes(what));
     const since = (Math.floor(nowMs / 15_000) - 1) * 15_000;
     const recent = this.log.filter(({ atMs }) => atMs >= since);
     const faults = recent.filter(({ what }) => what !== "served").length;
     return (
-      inARow(5, "fault", "busy") ||
-      inARow(3, "busy") ||
+      endsWith(5, "fault", "busy") ||
+      endsWith(3, "busy") ||
       (faults >= 5 && faults * 2 >= recent.length)
     );
   }
 }
 
 type Step =
-  | { readonly do: "ask"; readonly force: boolean }
-  | { readonly do: "hear"; readonly which: number; readonly what: Outcome }
+  | { readonly do: "request"; readonly force: boolean }
+  | { readonly do: "record"; readonly which: number; readonly what: Outcome }
   | { readonly do: "wait"; readonly ms: number };
-const outcome = (...whats: Outcome[]) =>
+const outcome = (...outcomes: Outcome[]) =>
   fc.record({
-    do: fc.constant("hear" as const),
+    do: fc.constant("record" as const),
     which: fc.nat(3),
-    what: fc.constantFrom(...whats),
+    what: fc.constantFrom(...outcomes),
   });
-const asking = fc.record({ do: fc.constant("ask" as const), force: fc.boolean() });
+const request = fc.record({ do: fc.constant("request" as const), force: fc.boolean() });
 const waiting = fc.record({
   do: fc.constant("wait" as const),
   ms: fc.oneof(
@@ -76,50 +76,50 @@ const waiting = fc.record({
     fc.constantFrom(BREAKER_OPEN_MS, BREAKER_OPEN_MS_MAX, PROBE_TIMEOUT_MS),
   ),
 });
-const steps = (...heard: Outcome[]): fc.Arbitrary<Step[]> =>
+const steps = (...outcomes: Outcome[]): fc.Arbitrary<Step[]> =>
   fc.array(
     fc.oneof(
-      { weight: 4, arbitrary: asking },
-      { weight: 4, arbitrary: outcome(...heard) },
+      { weight: 4, arbitrary: request },
+      { weight: 4, arbitrary: outcome(...outcomes) },
       { weight: 2, arbitrary: waiting },
     ),
     { maxLength: 120, size: "max" },
   );
 
 /** Runs steps on both, and lists the differences. */
-class Play {
+class BreakerComparison {
   readonly breaker = new CircuitBreaker();
   readonly plain = new PlainBreaker();
   readonly differences: string[] = [];
-  readonly underWay: Ticket[] = [];
+  readonly tickets: Ticket[] = [];
   nowMs = 1_700_000_000_000;
 
   constructor(all: readonly Step[]) {
     for (const step of all) {
       if (step.do === "wait") this.nowMs += step.ms;
-      else if (step.do === "ask") this.ask(step.force);
-      else this.hear(step.which, step.what);
-      this.same("is open until", this.breaker.openUntilMs, this.plain.openUntilMs);
+      else if (step.do === "request") this.requestPermit(step.force);
+      else this.recordOutcome(step.which, step.what);
+      this.compare("is open until", this.breaker.openUntilMs, this.plain.openUntilMs);
     }
   }
 
-  ask(force: boolean): void {
+  requestPermit(force: boolean): void {
     const { breaker, plain, nowMs } = this;
     const { openUntilMs } = plain;
     const mayProbe = openUntilMs !== null && nowMs >= openUntilMs && !plain.isAwaiting(nowMs);
     const pass: BreakerPermit | null = breaker.requestPermit(nowMs) ?? (force ? "forced" : null);
     const isProbe = pass !== null && typeof pass !== "string";
-    this.same("is a probe", isProbe, mayProbe);
-    this.same("is free", pass === "free", openUntilMs === null);
+    this.compare("is a probe", isProbe, mayProbe);
+    this.compare("is free", pass === "free", openUntilMs === null);
     if (pass === null) return;
     const ticket: Ticket = { pass };
-    this.underWay.push(ticket);
+    this.tickets.push(ticket);
     if (isProbe) plain.probe = { ticket, sinceMs: nowMs };
   }
 
-  hear(which: number, what: Outcome): void {
+  recordOutcome(which: number, what: Outcome): void {
     const { breaker, nowMs } = this;
-    const [ticket] = this.underWay.splice(which % Math.max(1, this.underWay.length), 1);
+    const [ticket] = this.tickets.splice(which % Math.max(1, this.tickets.length), 1);
     if (ticket === undefined) return;
     if (what === "served") breaker.recordSuccess(ticket.pass, nowMs);
     else if (what === "nothing") breaker.releasePermit(ticket.pass);
@@ -127,7 +127,7 @@ class Play {
     this.plain.note(ticket, what, nowMs);
   }
 
-  same(what: string, found: unknown, expected: unknown): void {
+  compare(what: string, found: unknown, expected: unknown): void {
     if (found !== expected) this.differences.push(`${what}: ${String(found)}`);
   }
 }
@@ -136,7 +136,7 @@ describe("a route's circuit breaker", () => {
   it("follows the documented rules after any sequence of results, and admits one probe at a time", () => {
     fc.assert(
       fc.property(steps("served", "fault", "fault", "fault", "busy", "busy", "nothing"), (all) => {
-        expect(new Play(all).differences).toEqual([]);
+        expect(new BreakerComparison(all).differences).toEqual([]);
       }),
       { numRuns: 1000 },
     );
@@ -145,7 +145,7 @@ describe("a route's circuit breaker", () => {
   it("closes after one success, whatever the earlier results", () => {
     fc.assert(
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
-        const { breaker, nowMs } = new Play(all);
+        const { breaker, nowMs } = new BreakerComparison(all);
         const laterMs = nowMs + BREAKER_OPEN_MS_MAX + PROBE_TIMEOUT_MS;
         breaker.recordSuccess(breaker.requestPermit(laterMs) ?? "free", laterMs);
         expect(breaker.state(laterMs)).toBe("closed");

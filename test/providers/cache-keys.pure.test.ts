@@ -21,20 +21,20 @@ const NO_REQUEST: { headers: Headers; json: Record<string, unknown>; text: strin
   text: "",
 };
 
-type Asking = { readonly body?: Call["body"]; readonly user?: string | null };
+type RequestOptions = { readonly body?: Call["body"]; readonly user?: string | null };
 
 /** Sends a chat to a provider with this profile. Returns the request as text, and its cache key. */
-async function sent(name: string, orgId: string, asking: Asking = {}) {
-  const { body = { prompt_cache_key: KEY }, user = null } = asking;
+async function sent(name: string, orgId: string, options: RequestOptions = {}) {
+  const { body = { prompt_cache_key: KEY }, user = null } = options;
   const profile = PROVIDER_HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
-  const asked = mockNetwork({ status: 500, headers: {}, body: "{}" });
+  const requests = mockNetwork({ status: 500, headers: {}, body: "{}" });
   const host = { id: name, baseUrl: "http://up.test/v1", profile, secret: "a secret" };
   const customer = { orgId, user };
   await createOpenAiCompatibleProvider(host).send(
     callOf({ upstreamId: "m-1", customer, ...(body && { body }) }),
   );
-  const { headers, json, text } = asked[0] ?? NO_REQUEST;
+  const { headers, json, text } = requests[0] ?? NO_REQUEST;
   const all = JSON.stringify([...headers]) + text;
   const place = PLACES[name] ?? "prompt_cache_key";
   return { all, slot: json[place] ?? headers.get(place), safety: json["safety_identifier"] };

@@ -14,11 +14,11 @@ const requestOf = (body: JsonObject, upstreamId = MODEL) =>
 it("the Cohere adapter sends a request to /chat with the API key and output cap, but without the client's ID", async () => {
   const provider = createCohereProvider("https://api.cohere.com/v2/", "secret");
   const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
-  const { asked } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
-  expect(asked[0]?.url).toBe("https://api.cohere.com/v2/chat");
-  expect(asked[0]?.headers.get("authorization")).toBe("Bearer secret");
-  expect(asked[0]?.init.redirect).toBe("manual");
-  expect(asked[0]?.json).toEqual({
+  const { requests } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
+  expect(requests[0]?.url).toBe("https://api.cohere.com/v2/chat");
+  expect(requests[0]?.headers.get("authorization")).toBe("Bearer secret");
+  expect(requests[0]?.init.redirect).toBe("manual");
+  expect(requests[0]?.json).toEqual({
     model: "command-a-03-2025",
     messages: [{ role: "user", content: "Hi" }],
     stream: false,

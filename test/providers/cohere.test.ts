@@ -99,9 +99,9 @@ for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
 
 it("the Cohere adapter maps a denied prompt to a rejection by a content filter, in JSON and streams", async () => {
   const { json, stream } = COHERE_CHAT.refusal;
-  const wanted = { failure: { kind: "refused", code: "content_filter" } };
-  expect((await answerTo(COHERE, {}, json)).answer).toMatchObject(wanted);
-  expect((await answerTo(COHERE, { stream: true }, stream)).answer).toMatchObject(wanted);
+  const expected = { failure: { kind: "refused", code: "content_filter" } };
+  expect((await answerTo(COHERE, {}, json)).answer).toMatchObject(expected);
+  expect((await answerTo(COHERE, { stream: true }, stream)).answer).toMatchObject(expected);
 });
 
 const kindsOf = async (reply: RawReply) => {
@@ -140,10 +140,10 @@ const embed = (body: object) => ({
 it("the Cohere adapter sends texts in batches of 96, merges them in order, and sums the billed units", async () => {
   const input = Array.from({ length: 200 }, (_, at) => `text ${at}`);
   const replies = [vectors(96), vectors(96, 96), vectors(8, 192)];
-  const { answer, asked } = await answerTo(COHERE, embed({ input, dimensions: 256 }), replies);
-  expect(asked.map((one) => (one.json["texts"] as string[]).length)).toEqual([96, 96, 8]);
-  expect(asked[2]?.url).toBe("https://api.cohere.com/v2/embed");
-  expect(asked[2]?.json).toEqual({
+  const { answer, requests } = await answerTo(COHERE, embed({ input, dimensions: 256 }), replies);
+  expect(requests.map((one) => (one.json["texts"] as string[]).length)).toEqual([96, 96, 8]);
+  expect(requests[2]?.url).toBe("https://api.cohere.com/v2/embed");
+  expect(requests[2]?.json).toEqual({
     model: "embed-v4.0",
     texts: input.slice(192),
     input_type: "search_document",
@@ -161,7 +161,7 @@ const embedFor = (input_type: unknown) =>
   answerTo(COHERE, embed({ input: "a", input_type }), vectors(1));
 
 it("the Cohere adapter forwards an embedding's input_type, and rejects an unknown input_type", async () => {
-  expect((await embedFor("search_query")).asked[0]?.json).toMatchObject({
+  expect((await embedFor("search_query")).requests[0]?.json).toMatchObject({
     input_type: "search_query",
   });
   const odd = await embedFor("image");
@@ -192,11 +192,11 @@ it("the Cohere provider is available with its key, at Cohere's host or at a conf
   expect(listActiveProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
   expect(listActiveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
-  const asked = mockNetwork(COHERE_CHAT.text.json);
+  const requests = mockNetwork(COHERE_CHAT.text.json);
   await buildProviders(config, COHERE).get("cohere")?.send(callOf());
   const other = configOf({ COHERE_API_KEY: "k", COHERE_BASE_URL: "https://proxy.example/v2/" });
   await buildProviders(other, COHERE).get("cohere")?.send(callOf());
-  expect(asked.map((one) => one.url)).toEqual([
+  expect(requests.map((one) => one.url)).toEqual([
     "https://api.cohere.com/v2/chat",
     "https://proxy.example/v2/chat",
   ]);

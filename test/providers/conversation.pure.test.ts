@@ -11,14 +11,14 @@ function conversation(...messages: JsonObject[]): Conversation {
 }
 
 const user = (content: unknown) => ({ role: "user", content });
-const call = (id: string, given: string, more: JsonObject = {}) => ({
+const call = (id: string, args: string, more: JsonObject = {}) => ({
   id,
   type: "function",
-  function: { name: `f_${id}`, arguments: given },
+  function: { name: `f_${id}`, arguments: args },
   ...more,
 });
 
-const said = (text: string) => ({ kind: "text", text });
+const textPart = (text: string) => ({ kind: "text", text });
 
 it("the shared conversation reader separates leading instructions, but keeps later instructions in place", () => {
   const read = conversation(
@@ -37,8 +37,8 @@ it("the shared conversation reader separates leading instructions, but keeps lat
   expect(read).toEqual({
     system: ["one", "two\nthree"],
     turns: [
-      { role: "user", parts: [said("hi"), said("<system>four</system>")] },
-      { role: "assistant", parts: [said("yes")] },
+      { role: "user", parts: [textPart("hi"), textPart("<system>four</system>")] },
+      { role: "assistant", parts: [textPart("yes")] },
     ],
   });
 });
@@ -54,7 +54,7 @@ it("the shared conversation reader alternates user and assistant, and puts named
     { role: "tool", tool_call_id: "unknown", content: "" },
   );
   expect(read.turns).toEqual([
-    { role: "user", parts: [said("a"), said("b")] },
+    { role: "user", parts: [textPart("a"), textPart("b")] },
     {
       role: "assistant",
       parts: [
@@ -68,7 +68,7 @@ it("the shared conversation reader alternates user and assistant, and puts named
         { kind: "result", id: "2", name: "f_2", text: "two" },
         { kind: "result", id: "1", name: "f_1", text: "one" },
         { kind: "result", id: "unknown", name: "", text: "" },
-        said("and?"),
+        textPart("and?"),
       ],
     },
   ]);
@@ -118,7 +118,7 @@ it("the shared conversation reader reads images as bytes or URLs, skips empty te
       role: "assistant",
       parts: [
         { kind: "thought", detail },
-        said("so"),
+        textPart("so"),
         { kind: "call", id: "1", name: "f_1", input: {}, extra },
       ],
     },
@@ -127,10 +127,10 @@ it("the shared conversation reader reads images as bytes or URLs, skips empty te
 
 it.each(["{oops", "[1]"])(
   "the shared conversation reader wraps the arguments %s in an object",
-  (given) => {
-    const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
+  (args) => {
+    const messages = [user("a"), { role: "assistant", tool_calls: [call("1", args)] }];
     const { turns } = toConversation(chatOf({ messages })) as Conversation;
-    expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
+    expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: args } }]);
   },
 );
 

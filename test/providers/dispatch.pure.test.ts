@@ -8,11 +8,11 @@ import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 
 /** Returns the reported requests of these routes, named a, b and so on. */
-async function saidOf(
+async function collectReports(
   sends: readonly Provider["send"][],
   more: Partial<FailoverOptions<AttemptCandidate>> = {},
 ) {
-  const said: unknown[] = [];
+  const reports: unknown[] = [];
   const candidates = sends.map((send, at) => ({
     provider: { id: "ab".charAt(at), send },
     upstreamId: "m",
@@ -28,11 +28,11 @@ async function saidOf(
       headersMs: 5000,
       firstMs: 5000,
       pauseMs: () => 0,
-      onAsked: (asked) => said.push(asked),
+      onAsked: (report) => reports.push(report),
       ...more,
     },
   );
-  return said;
+  return reports;
 }
 
 const working = (call: ProviderCall) => {
@@ -42,11 +42,11 @@ const working = (call: ProviderCall) => {
 const idle = () => Promise.resolve(RESET);
 
 it("failover counts a route as called only after the adapter reports that it sent the request", async () => {
-  expect(await saidOf([working])).toMatchObject([
+  expect(await collectReports([working])).toMatchObject([
     null,
     { candidate: { provider: { id: "a" } }, attempts: 1 },
   ]);
-  expect(await saidOf([idle, working])).toMatchObject([
+  expect(await collectReports([idle, working])).toMatchObject([
     null,
     null,
     { candidate: { provider: { id: "b" } }, attempts: 2 },
@@ -60,5 +60,5 @@ it("failover counts no call if the time limit passes before the adapter sends th
     (await late.promise).onDispatch?.();
     return GOOD;
   };
-  expect(await saidOf([slow, next], { headersMs: 1 })).toEqual([null, null]);
+  expect(await collectReports([slow, next], { headersMs: 1 })).toEqual([null, null]);
 });

@@ -63,7 +63,7 @@ const PROTOCOLS: readonly (readonly [name: string, build: Build, models: readonl
 const TOOLS = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
 
 /** Fields with an effect, each with other required fields. */
-const FIELDS: readonly (readonly [field: string, value: unknown, beside?: JsonObject])[] = [
+const FIELDS: readonly (readonly [field: string, value: unknown, otherFields?: JsonObject])[] = [
   ["temperature", 0.37],
   ["top_p", 0.83],
   ["seed", 4711],
@@ -102,15 +102,15 @@ const CASES = PROTOCOLS.flatMap(([name, build, models]) =>
 it.each(CASES)(
   "each requested field is either sent or reported as dropped: %s, %s",
   async (_, model, build) => {
-    for (const [field, value, beside = {}] of FIELDS) {
-      const [plain, asking] = [
-        await built(build, model, beside),
-        await built(build, model, { ...beside, [field]: value }),
+    for (const [field, value, otherFields = {}] of FIELDS) {
+      const [plain, withField] = [
+        await built(build, model, otherFields),
+        await built(build, model, { ...otherFields, [field]: value }),
       ];
       // The request was rejected or not served, so the client gets an error.
-      if (asking.text.includes('"kind":')) continue;
-      const isSent = asking.text !== plain.text;
-      const isNamed = asking.named.includes(field);
+      if (withField.text.includes('"kind":')) continue;
+      const isSent = withField.text !== plain.text;
+      const isNamed = withField.named.includes(field);
       expect([field, value, isSent, isNamed]).toEqual([field, value, isSent, !isSent]);
     }
   },

@@ -26,11 +26,11 @@ async function sliced(
   failures: readonly (ProviderFailure | null)[] = [],
   call = callFor(count),
 ) {
-  const seen = { sent: 0, most: 0 };
+  const seen = { sent: 0, maxOpen: 0 };
   let open = 0;
   const answer = await embedInBatches(call, size, async (part) => {
     const failure = failures[seen.sent++] ?? null;
-    seen.most = Math.max(seen.most, ++open);
+    seen.maxOpen = Math.max(seen.maxOpen, ++open);
     await new Promise((resolve) => queueMicrotask(() => resolve(null)));
     open--;
     if (failure !== null) return { kind: "failure", failure };
@@ -46,9 +46,9 @@ async function sliced(
 }
 
 it("a batch of embeddings runs six requests at a time with one text each, or four with several texts each", async () => {
-  expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
-  expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
-  expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
+  expect(await sliced(40, 1)).toEqual({ sent: 40, maxOpen: 6, kind: "json" });
+  expect(await sliced(40, 2)).toEqual({ sent: 20, maxOpen: 4, kind: "json" });
+  expect(await sliced(3, 1)).toEqual({ sent: 3, maxOpen: 3, kind: "json" });
 });
 
 const AGAIN: ProviderFailure = { kind: "retry", reason: "500", again: true };

@@ -17,9 +17,9 @@ it("failover reports the routes in cooldown, except a route that is called despi
   const two = routes([BAD_KEY], [GOOD]);
   expect(await two.run()).toMatchObject({ value: { candidate: { at: 1 }, skipped: [] } });
   expect(await two.run()).toMatchObject({ value: { candidate: { at: 1 }, skipped: [{ at: 0 }] } });
-  const besides = routes([BUSY, GOOD], [BAD_KEY]);
-  await besides.run();
-  expect(await besides.run()).toMatchObject({
+  const mixed = routes([BUSY, GOOD], [BAD_KEY]);
+  await mixed.run();
+  expect(await mixed.run()).toMatchObject({
     value: { candidate: { at: 0 }, skipped: [{ at: 1 }] },
   });
 });
@@ -34,27 +34,27 @@ it("failover reports the routes in cooldown even if the request fails", async ()
 });
 
 it("failover returns upstream_error without an attempt if every route is disabled", async () => {
-  const { asked, run } = routes([BAD_KEY]);
+  const { record, run } = routes([BAD_KEY]);
   await run();
   expect(await run()).toMatchObject({ failure: { kind: "upstream_error" } });
-  expect(asked.calls).toEqual(["a"]);
+  expect(record.calls).toEqual(["a"]);
 });
 
 it("failover skips a route until its retry-after, unless it is the only route", async () => {
   const two = routes([BUSY, GOOD], [GOOD]);
   await two.run();
-  two.asked.nowMs += 6_999;
+  two.record.nowMs += 6_999;
   await two.run();
-  two.asked.nowMs += 1;
+  two.record.nowMs += 1;
   await two.run();
-  expect(two.asked.calls).toEqual(["a", "b", "b", "a"]);
+  expect(two.record.calls).toEqual(["a", "b", "b", "a"]);
   const one = routes([BUSY, GOOD]);
   await one.run();
   expect(await one.run()).toMatchObject({ ok: true });
-  const besides = routes([BUSY, GOOD], [BAD_KEY]);
-  await besides.run();
-  expect(await besides.run()).toMatchObject({ ok: true, value: { candidate: { at: 0 } } });
-  expect(besides.asked.calls).toEqual(["a", "b", "a"]);
+  const mixed = routes([BUSY, GOOD], [BAD_KEY]);
+  await mixed.run();
+  expect(await mixed.run()).toMatchObject({ ok: true, value: { candidate: { at: 0 } } });
+  expect(mixed.record.calls).toEqual(["a", "b", "a"]);
 });
 
 function busyFor(retryAfterMs: number): ProviderResult {
@@ -72,22 +72,22 @@ it("failover retries only the last route, once, after at most a second", async (
     ok: true,
     value: { candidate: { at: 1 }, attempts: 3 },
   });
-  expect([short.asked.calls, waits]).toEqual([["a", "b", "b"], [999]]);
+  expect([short.record.calls, waits]).toEqual([["a", "b", "b"], [999]]);
   const long = routes([busyFor(1001), GOOD]);
   expect(await long.run({ pauseMs })).toMatchObject({ failure: { retryAfterSeconds: 2 } });
   const twice = routes([busyFor(800)]);
   expect(await twice.run({ pauseMs })).toMatchObject({ failure: { retryAfterSeconds: 1 } });
-  expect([long.asked.calls, twice.asked.calls]).toEqual([["a"], ["a", "a"]]);
+  expect([long.record.calls, twice.record.calls]).toEqual([["a"], ["a", "a"]]);
 });
 
 it("failover makes no further attempt if the client disconnects or the request ends during the wait", async () => {
-  const left = routes([RESET, GOOD]);
+  const disconnected = routes([RESET, GOOD]);
   let here = true;
   const pauseMs = () => {
     here = false;
     return 0;
   };
-  expect(await left.run({ pauseMs, mayRetry: () => here })).toMatchObject({ ok: false });
+  expect(await disconnected.run({ pauseMs, mayRetry: () => here })).toMatchObject({ ok: false });
   const end = new AbortController();
   const ended = routes([RESET, GOOD]);
   const abort = () => {
@@ -95,24 +95,24 @@ it("failover makes no further attempt if the client disconnects or the request e
     return 60_000;
   };
   expect(await ended.run({ signal: end.signal, pauseMs: abort })).toMatchObject({ ok: false });
-  expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
+  expect([disconnected.record.calls, ended.record.calls]).toEqual([["a"], ["a"]]);
 });
 
 it("failover skips routes in cooldown, or calls the route with the earliest end if all are in cooldown", async () => {
-  const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
+  const { record, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
     for (let at = 0; at < 5; at++) health.recordFailure(`${id}:${id}-model`, "free", FAULT, atMs);
   };
-  open("a", asked.nowMs);
+  open("a", record.nowMs);
   expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 2 }, attempts: 2 } });
-  expect(asked.calls).toEqual(["b", "c"]);
-  open("c", asked.nowMs);
-  open("b", asked.nowMs - 1000);
-  asked.calls.length = 0;
+  expect(record.calls).toEqual(["b", "c"]);
+  open("c", record.nowMs);
+  open("b", record.nowMs - 1000);
+  record.calls.length = 0;
   expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 1 }, attempts: 1 } });
-  expect(asked.calls).toEqual(["b"]);
+  expect(record.calls).toEqual(["b"]);
   await run(); // it succeeded, so it gets all requests again
-  expect(asked.calls).toEqual(["b", "b"]);
+  expect(record.calls).toEqual(["b", "b"]);
 });
 
 it("failover reports overload even if another route has a wrong API key", async () => {
@@ -124,35 +124,35 @@ it("failover reports overload even if another route has a wrong API key", async 
 it("failover throws an exception if a bug occurs during a probe, and admits the next probe", async () => {
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
-  const { asked, health, run } = routes([bug, GOOD], [GOOD]);
-  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, asked.nowMs);
-  asked.nowMs += 15_000;
+  const { record, health, run } = routes([bug, GOOD], [GOOD]);
+  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, record.nowMs);
+  record.nowMs += 15_000;
   await expect(run()).rejects.toThrow("a bug");
   expect(await run()).toMatchObject({ ok: true, value: { candidate: { at: 0 } } });
-  expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
+  expect(health.unavailableRoutes(record.nowMs)).toEqual([]);
 });
 
 it("failover admits the next probe if the request ends during a probe", async () => {
-  const { asked, health, run } = routes([never, GOOD], [GOOD]);
-  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, asked.nowMs);
-  asked.nowMs += 15_000;
+  const { record, health, run } = routes([never, GOOD], [GOOD]);
+  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, record.nowMs);
+  record.nowMs += 15_000;
   const end = new AbortController();
   const result = run({ signal: end.signal });
   await run(); // while the probe is in progress
   end.abort();
   await result;
   await run();
-  expect(asked.calls).toEqual(["a", "b", "a"]);
-  expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
+  expect(record.calls).toEqual(["a", "b", "a"]);
+  expect(health.unavailableRoutes(record.nowMs)).toEqual([]);
 });
 
 it("failover rejects a request as overloaded if the isolate lacks memory, without counting this against the route", async () => {
   const shed = failure({ kind: "shed", reason: "no_room" });
-  const { asked, health, run } = routes([shed], [GOOD]);
+  const { record, health, run } = routes([shed], [GOOD]);
   for (let at = 0; at < 10; at++) {
     expect(await run()).toMatchObject({ ok: false, failure: { kind: "overloaded" } });
   }
-  expect([asked.calls.length, health.unavailableRoutes(asked.nowMs)]).toEqual([10, []]);
+  expect([record.calls.length, health.unavailableRoutes(record.nowMs)]).toEqual([10, []]);
 });
 
 /**
@@ -180,9 +180,9 @@ it("failover returns upstream_overloaded with the shortest wait (1 to 59 seconds
   expect(await wait(undefined)).toBe(5);
   const skipped = routes([BUSY], [BUSY]);
   await skipped.run();
-  skipped.asked.nowMs += 2000;
+  skipped.record.nowMs += 2000;
   expect(await skipped.run()).toMatchObject({ failure: { retryAfterSeconds: 5 } });
-  expect(skipped.asked.calls).toEqual(["a", "b"]);
+  expect(skipped.record.calls).toEqual(["a", "b"]);
   expect(await routes([BUSY], [RETRY]).run()).toMatchObject({
     failure: { kind: "upstream_error" },
   });

@@ -41,7 +41,7 @@ type FailoverRecord = { readonly calls: string[]; readonly sent: ProviderCall[];
  * repeatedly.
  */
 export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {
-  const asked: FailoverRecord = { calls: [], sent: [], nowMs: 1_000_000 };
+  const record: FailoverRecord = { calls: [], sent: [], nowMs: 1_000_000 };
   const health = new RouteHealth();
   const candidates = answers.map((own, at): RouteCandidate => {
     const id = "abcdef".charAt(at);
@@ -49,8 +49,8 @@ export function routes(...answers: (readonly (ProviderResult | Promise<ProviderR
     const provider: Provider = {
       id,
       async send(call) {
-        asked.calls.push(id);
-        asked.sent.push(call);
+        record.calls.push(id);
+        record.sent.push(call);
         return own[Math.min(turn++, own.length - 1)] ?? GOOD;
       },
     };
@@ -62,7 +62,7 @@ export function routes(...answers: (readonly (ProviderResult | Promise<ProviderR
       { kind: "chat", body: { model: "m", messages: [] }, stream: streamed },
       {
         health,
-        now: () => asked.nowMs,
+        now: () => record.nowMs,
         signal: new AbortController().signal,
         headersMs: 5000,
         firstMs: 5000,
@@ -70,7 +70,7 @@ export function routes(...answers: (readonly (ProviderResult | Promise<ProviderR
         ...more,
       },
     );
-  return { asked, health, run };
+  return { record, health, run };
 }
 
 /** Returns a stream of batches. An Error breaks the connection. */

@@ -19,7 +19,7 @@ import {
 const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
 it("failover returns the first successful response, and sends each route the model name and cap for that route", async () => {
-  const { asked, run } = routes([RETRY], [GOOD]);
+  const { record, run } = routes([RETRY], [GOOD]);
   expect(await run()).toEqual({
     ok: true,
     value: {
@@ -31,7 +31,7 @@ it("failover returns the first successful response, and sends each route the mod
       answer: GOOD,
     },
   });
-  expect(asked.sent.map((call) => [call.upstreamId, "cap" in call && call.cap])).toEqual([
+  expect(record.sent.map((call) => [call.upstreamId, "cap" in call && call.cap])).toEqual([
     ["a-model", 10],
     ["b-model", 11],
   ]);
@@ -45,34 +45,34 @@ it("failover reports the documented reasons for an overloaded and a misconfigure
 });
 
 it("failover makes at most three attempts, however many routes exist", async () => {
-  const { asked, run } = routes([RESET], [RESET], [RESET], [GOOD]);
+  const { record, run } = routes([RESET], [RESET], [RESET], [GOOD]);
   expect(await run()).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
-  expect(asked.calls).toEqual(["a", "b", "c"]);
+  expect(record.calls).toEqual(["a", "b", "c"]);
 });
 
 it("failover retries only the last route, once, after a reset, 408 or 5xx", async () => {
   const two = routes([RESET], [RESET]);
   await two.run();
-  expect(two.asked.calls).toEqual(["a", "b", "b"]);
+  expect(two.record.calls).toEqual(["a", "b", "b"]);
   const one = routes([RESET, GOOD]);
   expect(await one.run()).toMatchObject({ ok: true, value: { attempts: 2 } });
   const twice = routes([RESET]);
   await twice.run();
-  expect(twice.asked.calls).toEqual(["a", "a"]);
+  expect(twice.record.calls).toEqual(["a", "a"]);
   for (const other of [RETRY, BUSY, BAD_KEY]) {
     const single = routes([other]);
     await single.run();
-    expect(single.asked.calls).toEqual(["a"]);
+    expect(single.record.calls).toEqual(["a"]);
   }
 });
 
 it("failover returns a rejection immediately, without account data and without another attempt", async () => {
-  const { asked, run } = routes([REFUSED], [GOOD]);
+  const { record, run } = routes([REFUSED], [GOOD]);
   expect(await run()).toEqual({
     ok: false,
     failure: { kind: "invalid_request", message: "no", param: "n" },
   });
-  expect(asked.calls).toEqual(["a"]);
+  expect(record.calls).toEqual(["a"]);
 });
 
 it("failover cancels a stream that starts with an error or ends early, and calls the next route", async () => {
@@ -110,9 +110,9 @@ it("failover returns the events read so far immediately, and then the rest of th
 it("failover aborts a silent route at its timeout, and cancels the stream if it arrives late", async () => {
   const late = stream([CHUNK]);
   const slow = Promise.withResolvers<ProviderResult>();
-  const { asked, run } = routes([slow.promise], [GOOD]);
+  const { record, run } = routes([slow.promise], [GOOD]);
   expect(await run({ headersMs: 1 })).toMatchObject({ ok: true, value: { candidate: { at: 1 } } });
-  expect(asked.sent.map((call) => call.signal.aborted)).toEqual([true, false]);
+  expect(record.sent.map((call) => call.signal.aborted)).toEqual([true, false]);
   slow.resolve(late.answer);
   await expect.poll(() => late.seen.cancelled).toBe(1);
   const silent: EventStream = { next: () => never, cancel: () => undefined };
@@ -121,19 +121,19 @@ it("failover aborts a silent route at its timeout, and cancels the stream if it 
     ok: true,
     value: { candidate: { at: 1 } },
   });
-  expect(first.asked.sent[0]?.signal.aborted).toBe(true);
+  expect(first.record.sent[0]?.signal.aborted).toBe(true);
 });
 
 it("failover stops immediately when the request ends", async () => {
   const ended = AbortSignal.abort();
   const before = routes([GOOD]);
   expect(await before.run({ signal: ended })).toMatchObject({ ok: false });
-  expect(before.asked.calls).toEqual([]);
+  expect(before.record.calls).toEqual([]);
   const run = new AbortController();
   const during = routes([never], [GOOD]);
   const result = during.run({ signal: run.signal });
   run.abort();
   expect(await result).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
-  expect(during.asked.calls).toEqual(["a"]);
-  expect(during.asked.sent[0]?.signal.aborted).toBe(true);
+  expect(during.record.calls).toEqual(["a"]);
+  expect(during.record.sent[0]?.signal.aborted).toBe(true);
 });

@@ -81,10 +81,10 @@ it("the Google adapter either converts or rejects any valid request, and never t
       const checked = parseChatRequest(body);
       if (!checked.ok) return;
       const call = { upstreamId, body: checked.value };
-      const { answer, asked } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
+      const { answer, requests } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
       const isRefused = answer.kind === "failure" && answer.failure.kind === "refused";
       seen[isRefused ? "refused" : "converted"]++;
-      const caps = asked.map((one) => objectOf(one.json["generationConfig"])["maxOutputTokens"]);
+      const caps = requests.map((one) => objectOf(one.json["generationConfig"])["maxOutputTokens"]);
       expect(caps).toEqual(isRefused ? [] : [256]);
     }),
     { numRuns: 300 },

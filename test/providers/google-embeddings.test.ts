@@ -19,14 +19,14 @@ const vectors = (...values: unknown[]) =>
 const dataOf = (answer: object) => (answer as { body: { data: number[][] } }).body.data;
 
 it("the Google adapter returns one vector per text in order, without usage if Google reports none", async () => {
-  const { answer, asked } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
+  const { answer, requests } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
   expect(answer).toEqual({
     kind: "json",
     body: { data: [[1, 0]] },
     usage: null,
   });
-  expect(asked[0]?.url).toMatch(/v1beta\/models\/gemini-embedding-001:batchEmbedContents$/);
-  expect(asked[0]?.json).toEqual({
+  expect(requests[0]?.url).toMatch(/v1beta\/models\/gemini-embedding-001:batchEmbedContents$/);
+  expect(requests[0]?.json).toEqual({
     requests: [{ model: `models/${OLD}`, content: { parts: [{ text: "one" }] } }],
   });
   const many = await embed(GEMINI, { input: ["a", "b"] }, vectors([1, 0], [0, 1]));
@@ -52,8 +52,8 @@ const slice = (start: number, length: number) =>
 it("the Google adapter splits inputs into requests of 100, and merges the vectors in order", async () => {
   const input = Array.from({ length: 250 }, (_, at) => String(at));
   const replies = [slice(0, 100), slice(100, 100), slice(200, 50)];
-  const { answer, asked } = await embed(GEMINI, { input }, replies, NEW);
-  expect(asked.map(({ json: body }) => (body["requests"] as []).length)).toEqual([100, 100, 50]);
+  const { answer, requests } = await embed(GEMINI, { input }, replies, NEW);
+  expect(requests.map(({ json: body }) => (body["requests"] as []).length)).toEqual([100, 100, 50]);
   expect(dataOf(answer).map(([at]) => at)).toEqual(input.map(Number));
   const failed = await embed(GEMINI, { input }, [
     slice(0, 100),
@@ -64,10 +64,10 @@ it("the Google adapter splits inputs into requests of 100, and merges the vector
 
 it("the Google adapter normalizes a shortened vector of gemini-embedding-001, but no other vectors", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
-  const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
+  const { answer, requests } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
-  expect(asked[0]?.json).toHaveProperty("requests.0.outputDimensionality", 2);
-  expect(asked[0]?.text).not.toMatch(/someone|base64/);
+  expect(requests[0]?.json).toHaveProperty("requests.0.outputDimensionality", 2);
+  expect(requests[0]?.text).not.toMatch(/someone|base64/);
   expect(dataOf((await embed(GEMINI, body, vectors([0, 0]))).answer)).toEqual([[0, 0]]);
   expect(dataOf((await embed(GEMINI, body, vectors([3, 4]), NEW)).answer)).toEqual([[3, 4]]);
   const full = Array.from({ length: 3072 }, () => 1);
@@ -101,14 +101,14 @@ it("the Google adapter sends Vertex one text at a time for gemini-embedding-001,
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[3, 4], 5]), predicted([[0, 2], 6])];
   const body = { input: ["a", "b"], dimensions: 2 };
-  const { answer, asked } = await embed(vertex, body, replies);
+  const { answer, requests } = await embed(vertex, body, replies);
   expect(dataOf(answer)).toEqual([
     [0.6, 0.8],
     [0, 1],
   ]);
   expect(answer).toMatchObject({ usage: { input: 11 } });
-  expect(asked[1]?.url).toMatch(/\/publishers\/google\/models\/gemini-embedding-001:predict$/);
-  expect(asked.slice(1).map((one) => one.json)).toEqual(
+  expect(requests[1]?.url).toMatch(/\/publishers\/google\/models\/gemini-embedding-001:predict$/);
+  expect(requests.slice(1).map((one) => one.json)).toEqual(
     ["a", "b"].map((content) => ({
       instances: [{ content }],
       parameters: { autoTruncate: false, outputDimensionality: 2 },
@@ -119,13 +119,13 @@ it("the Google adapter sends Vertex one text at a time for gemini-embedding-001,
 it("the Google adapter sends Vertex several texts for other models, without usage if a count is missing", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[1], 5], [[2], undefined])];
-  const { answer, asked } = await embed(
+  const { answer, requests } = await embed(
     vertex,
     { input: ["a", "b"] },
     replies,
     "text-embedding-005",
   );
-  expect(asked).toHaveLength(2);
+  expect(requests).toHaveLength(2);
   expect(answer).toMatchObject({ kind: "json", usage: null });
   expect(dataOf(answer)).toEqual([[1], [2]]);
 });

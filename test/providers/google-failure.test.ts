@@ -61,8 +61,12 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))(
 it("the Google adapter recognizes a wrong API key by the error's reason or text", async () => {
   const details = [{ reason: "API_KEY_SERVICE_BLOCKED" }];
   const byReason = errorBody(400, "INVALID_ARGUMENT", "No.", details);
-  const byWords = errorBody(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
-  for (const body of [byReason, byWords]) {
+  const byMessage = errorBody(
+    400,
+    "INVALID_ARGUMENT",
+    "API key expired. Please renew the API key.",
+  );
+  for (const body of [byReason, byMessage]) {
     expect(await failureOf(jsonReply(body, 400))).toEqual({ kind: "disabled", reason: "400" });
   }
 });
@@ -107,8 +111,8 @@ it("the Google adapter maps an error inside a 200 by its code or status", async 
   });
   expect(await inside({ error: { status: "UNAVAILABLE" } })).toMatchObject({ reason: "503" });
   expect(await inside({ error: { status: "NEW", code: 7 } })).toMatchObject({ reason: "500" });
-  const asked = jsonReply(errorBody(503, "UNAVAILABLE", ""));
-  expect(await failureOf(asked, true)).toMatchObject({ kind: "overloaded" });
+  const reply = jsonReply(errorBody(503, "UNAVAILABLE", ""));
+  expect(await failureOf(reply, true)).toMatchObject({ kind: "overloaded" });
 });
 
 it("the Google adapter treats a response without output as a failure", async () => {

@@ -35,18 +35,18 @@ export async function sent(
   { model = MODEL, cap = 256 }: { readonly model?: string; readonly cap?: number } = {},
 ): Promise<JsonObject> {
   const call = { upstreamId: model, body, cap };
-  const { answer, asked } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
-  if (asked[0] === undefined) throw new Error(JSON.stringify(answer));
-  return asked[0].json;
+  const { answer, requests } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
+  if (requests[0] === undefined) throw new Error(JSON.stringify(answer));
+  return requests[0].json;
 }
 
 /** Returns the failure of a chat body that must not reach the network. */
 export async function unsentFailure(body: JsonObject): Promise<JsonObject> {
-  const { answer, asked } = await answerTo(
+  const { answer, requests } = await answerTo(
     GEMINI,
     { upstreamId: MODEL, body },
     GOOGLE_CHAT.text.json,
   );
-  if (answer.kind !== "failure" || asked.length > 0) throw new Error(JSON.stringify(answer));
+  if (answer.kind !== "failure" || requests.length > 0) throw new Error(JSON.stringify(answer));
   return answer.failure;
 }

@@ -56,13 +56,13 @@ it("the Google adapter sends the output cap and only allowed fields", async () =
 it("the Google adapter puts model and method in the URL, and the key in a header", async () => {
   const whole = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.text.json);
   const streamed = { upstreamId: "a/b?key=c", stream: true };
-  const { asked } = await answerTo(GEMINI, streamed, GOOGLE_CHAT.text.stream);
+  const { requests } = await answerTo(GEMINI, streamed, GOOGLE_CHAT.text.stream);
   const models = "https://generativelanguage.googleapis.com/v1beta/models";
-  expect(whole.asked[0]?.url).toBe(`${models}/${MODEL}:generateContent`);
-  expect(asked[0]?.url).toBe(`${models}/a%2Fb%3Fkey%3Dc:streamGenerateContent?alt=sse`);
-  expect(asked[0]?.headers.get("x-goog-api-key")).toBe("sk-canary-0123456789abcdefghij");
-  expect(asked[0]?.headers.has("authorization")).toBe(false);
-  expect(asked[0]?.init.redirect).toBe("manual");
+  expect(whole.requests[0]?.url).toBe(`${models}/${MODEL}:generateContent`);
+  expect(requests[0]?.url).toBe(`${models}/a%2Fb%3Fkey%3Dc:streamGenerateContent?alt=sse`);
+  expect(requests[0]?.headers.get("x-goog-api-key")).toBe("sk-canary-0123456789abcdefghij");
+  expect(requests[0]?.headers.has("authorization")).toBe(false);
+  expect(requests[0]?.init.redirect).toBe("manual");
 });
 
 it("the Google adapter separates leading instructions, keeps later instructions in place, and alternates roles", async () => {
@@ -167,8 +167,8 @@ describe("a tool call with its result in a Google request", () => {
 
   it("contains no reasoning details from other providers", async () => {
     const reasoning_details = [{ type: "thinking", signature: "x" }];
-    const said = { role: "assistant", content: "Hm", reasoning_details };
-    expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);
+    const assistant = { role: "assistant", content: "Hm", reasoning_details };
+    expect(await contents([user("Hi"), assistant])).toHaveProperty("1.parts", [{ text: "Hm" }]);
   });
 });
 

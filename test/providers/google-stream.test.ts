@@ -86,11 +86,11 @@ it.each([
   ["FINISH_REASON_UNSPECIFIED", "length"],
   ["NO_IMAGE", "length"],
   ["constructor", "length"],
-])("the Google adapter maps finishReason %s to %s", async (theirs, ours) => {
-  const reply = candidateResponse([{ text: "x" }], null, { finish: theirs });
+])("the Google adapter maps finishReason %s to %s", async (reason, expected) => {
+  const reply = candidateResponse([{ text: "x" }], null, { finish: reason });
   const { answer } = await answerTo(GEMINI, call, jsonReply(reply));
-  expect(wholeMessageOf(answer).finish).toBe(ours);
-  expect(messageOf(await events(streamReply([reply]))).finish).toBe(ours);
+  expect(wholeMessageOf(answer).finish).toBe(expected);
+  expect(messageOf(await events(streamReply([reply]))).finish).toBe(expected);
 });
 
 it("the Google adapter ends a stream successfully only if every candidate has finished", async () => {
@@ -119,7 +119,7 @@ it("the Google adapter ends a stream successfully only if every candidate has fi
   expect(kinds(open)).not.toContain("end");
 });
 
-const asked = (n: number, ...chunks: object[]) =>
+const candidateEvents = (n: number, ...chunks: object[]) =>
   eventsOf(GEMINI, { ...call, body: { messages: [], n } }, streamReply(chunks));
 
 const partial = (list: readonly StreamEvent[]) =>
@@ -134,8 +134,8 @@ it("the Google adapter reports complete usage only after every requested candida
     index: 1,
     finish: "STOP",
   });
-  expect(partial(await asked(2, first, second))).toEqual([true, false]);
-  expect(partial(await asked(1, first))).toEqual([false]);
+  expect(partial(await candidateEvents(2, first, second))).toEqual([true, false]);
+  expect(partial(await candidateEvents(1, first))).toEqual([false]);
 });
 
 it("the Google adapter emits no end event for a broken or empty stream", async () => {

@@ -21,9 +21,9 @@ it.each([
   ["gemini-flash-latest", "LOW"],
 ])(
   "the thinking level of %s is at least %s, and each effort maps to a level of the model",
-  (model, least) => {
+  (model, minLevel) => {
     const levels = EFFORTS.map((effort) => level(model, effort));
-    expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
+    expect(levels).toEqual([minLevel, minLevel, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
   },
 );
 

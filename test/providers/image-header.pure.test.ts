@@ -39,7 +39,7 @@ const lossless = (width: number, height: number) =>
 const extended = (width: number, height: number) =>
   webpOf("VP8X", [0, 0, 0, 0, ...little(width - 1, 3), ...little(height - 1, 3), 0, 0]);
 
-const MADE = [
+const IMAGES = [
   ["PNG", "image/png", pngOf],
   ["JPEG", "image/jpeg", jpegOf],
   ["progressive JPEG", "image/jpeg", (w: number, h: number) => jpegOf(w, h, 0xc2)],
@@ -50,7 +50,7 @@ const MADE = [
 const side = fc.integer({ min: 1, max: 16_383 });
 
 describe("the parser of image headers", () => {
-  it.each(MADE)("returns the size of a %s", (_, type, make) => {
+  it.each(IMAGES)("returns the size of a %s", (_, type, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
         expect(readImageHeader(make(width, height))).toEqual({ type, width, height });
@@ -58,13 +58,13 @@ describe("the parser of image headers", () => {
     );
   });
 
-  it.each(MADE)("returns no size for a %s that ends early", (_, __, make) => {
+  it.each(IMAGES)("returns no size for a %s that ends early", (_, __, make) => {
     const whole = make(300, 200);
-    const least = whole.findIndex((_byte, at) => readImageHeader(whole.slice(0, at)) !== null);
-    for (let at = 0; at < (least === -1 ? whole.length : least); at += 1) {
+    const minLength = whole.findIndex((_byte, at) => readImageHeader(whole.slice(0, at)) !== null);
+    for (let at = 0; at < (minLength === -1 ? whole.length : minLength); at += 1) {
       expect(readImageHeader(whole.slice(0, at)), String(at)).toBeNull();
     }
-    expect(least === -1 || least > 20).toBe(true);
+    expect(minLength === -1 || minLength > 20).toBe(true);
   });
 
   it.each([

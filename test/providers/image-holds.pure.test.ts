@@ -8,7 +8,7 @@ const SIZES = ["1024x1024", "3840x2160"];
 const KNOWN = ["gpt-image-2", "gpt-image-2.5-flare"];
 
 /** Returns the held tokens of one image at a provider's model. */
-function held(upstreamId: string, fields: Partial<ImageBody>): number {
+function heldTokens(upstreamId: string, fields: Partial<ImageBody>): number {
   const model = { routes: [{ upstreamId }] } as unknown as Model;
   return (
     IMAGE_REQUEST_RULES.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units
@@ -22,8 +22,10 @@ describe("the hold for a generated image", () => {
     (name) => {
       for (const quality of QUALITIES) {
         for (const size of SIZES) {
-          const least = Math.max(...KNOWN.map((known) => held(known, { quality, size })));
-          expect(held(name, { quality, size }), quality + size).toBeGreaterThanOrEqual(least);
+          const minTokens = Math.max(...KNOWN.map((known) => heldTokens(known, { quality, size })));
+          expect(heldTokens(name, { quality, size }), quality + size).toBeGreaterThanOrEqual(
+            minTokens,
+          );
         }
       }
     },
@@ -31,6 +33,6 @@ describe("the hold for a generated image", () => {
 
   it("covers the 408 tokens of gpt-image-1's wide images in low quality", () => {
     const wide = { quality: "low", size: "1536x1024" } as const;
-    expect(held("gpt-image-1", wide)).toBeGreaterThanOrEqual(408);
+    expect(heldTokens("gpt-image-1", wide)).toBeGreaterThanOrEqual(408);
   });
 });

@@ -39,22 +39,22 @@ const redirect = (location: string, status = 302): RawReply => ({
 });
 
 it("an image is downloaded without credentials, and converted to base64", async () => {
-  const asked = mockNetwork({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
+  const requests = mockNetwork({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
   expect(await imagesOf(["https://example.com/a.png?b=c#d"])).toEqual([
     { mediaType: "image/jpeg", base64: "QUJD" },
   ]);
-  expect(asked[0]?.url).toMatch(/^https:\/\/example\.com\/a\.png\?b=c/);
-  expect(asked[0]?.init.redirect).toBe("manual");
-  expect([...(asked[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
+  expect(requests[0]?.url).toMatch(/^https:\/\/example\.com\/a\.png\?b=c/);
+  expect(requests[0]?.init.redirect).toBe("manual");
+  expect([...(requests[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
 });
 
 it("a repeated image is downloaded once and inserted in each place", async () => {
-  const asked = mockNetwork([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
+  const requests = mockNetwork([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
   const [one, two] = ["https://example.com/1", "https://example.com/2"];
   const image = { mediaType: "image/png", base64: "QUJD" };
   const other = { mediaType: "image/webp", base64: "RA==" };
   expect(await imagesOf([one, two, one])).toEqual([image, other, image]);
-  expect(asked).toHaveLength(2);
+  expect(requests).toHaveLength(2);
 });
 
 it.each([
@@ -88,23 +88,23 @@ it.each([
   "data:image/png,abc",
   "nonsense",
 ])("an image at %s is rejected without a request", async (url) => {
-  const asked = mockNetwork(PNG);
+  const requests = mockNetwork(PNG);
   expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
-  expect(asked).toEqual([]);
-  const hopped = mockNetwork([redirect(url), PNG]);
+  expect(requests).toEqual([]);
+  const redirectedRequests = mockNetwork([redirect(url), PNG]);
   // A relative address is on the same host.
   const isRelative = url === "nonsense";
   const answer = await inlined(["https://example.com/hop"]);
   expect("kind" in answer).toBe(!isRelative);
-  expect(hopped).toHaveLength(isRelative ? 2 : 1);
+  expect(redirectedRequests).toHaveLength(isRelative ? 2 : 1);
 });
 
 describe("a redirect of an image", () => {
   it("gets followed up to three times in a row, even to a relative address", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
-    const asked = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
+    const requests = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
-    expect(asked.map((one) => one.url)).toEqual([
+    expect(requests.map((one) => one.url)).toEqual([
       "https://example.com/one",
       "https://example.com/two",
       "https://b.example.com/three",
@@ -113,9 +113,9 @@ describe("a redirect of an image", () => {
   });
 
   it("fails after three other redirects", async () => {
-    const asked = mockNetwork(redirect("https://example.com/again"));
+    const requests = mockNetwork(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
-    expect(asked).toHaveLength(4);
+    expect(requests).toHaveLength(4);
   });
 });
 
@@ -177,18 +177,18 @@ it("an image of 10 MB is accepted, and a larger image is rejected after about 10
 });
 
 it("a request downloads at most 20 MB of images in total, and at most four images at a time", async () => {
-  let [open, most] = [0, 0];
+  let [open, maxOpen] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
-    most = Math.max(most, ++open);
+    maxOpen = Math.max(maxOpen, ++open);
     await new Promise((resolve) => queueMicrotask(() => resolve(null)));
     open--;
     return largeImage(7 * MEGABYTE).response;
   });
   const urls = Array.from({ length: 9 }, (_, at) => `https://example.com/${at}`);
   expect(await inlined(urls.slice(0, 2))).toHaveProperty("turns");
-  expect(most).toBe(2);
+  expect(maxOpen).toBe(2);
   expect(await inlined(urls)).toMatchObject(REFUSED);
-  expect(most).toBe(4);
+  expect(maxOpen).toBe(4);
   expect(fetching.mock.calls.length).toBe(2 + 4); // the first rejection ends all downloads
   const many = Array.from({ length: 65 }, (_, at) => `https://example.com/${at}`);
   expect(await inlined(many)).toMatchObject(REFUSED);
@@ -201,11 +201,11 @@ const hanging = (_url: unknown, init?: RequestInit) =>
   });
 
 it("an image that downloads too slowly is rejected, and an aborted request's download throws", async () => {
-  // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
+  // Seconds become milliseconds. Fake timers would affect all requests: a timer left by another file
   // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;
-  const hurried = vi.spyOn(globalThis, "setTimeout");
-  hurried.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));
+  const setTimeoutMock = vi.spyOn(globalThis, "setTimeout");
+  setTimeoutMock.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));
   try {
     vi.spyOn(globalThis, "fetch").mockImplementation(hanging);
     const slow = inlined(["https://example.com/a", "https://example.com/b"]);
@@ -217,7 +217,7 @@ it("an image that downloads too slowly is rejected, and an aborted request's dow
     vi.spyOn(globalThis, "fetch").mockResolvedValue(endless);
     expect(await inlined(["https://example.com/a"])).toMatchObject(REFUSED);
   } finally {
-    hurried.mockRestore();
+    setTimeoutMock.mockRestore();
   }
   const controller = new AbortController();
   const ended = inlined(["https://example.com/a"], controller.signal);
@@ -225,13 +225,13 @@ it("an image that downloads too slowly is rejected, and an aborted request's dow
   await expect(ended).rejects.toThrow("aborted");
 });
 
-function roomOf(most: number) {
+function roomOf(limit: number) {
   const taken: number[] = [];
-  const left = (): number => most - taken.reduce((sum, bytes) => sum + bytes, 0);
-  const room = (bytes: number): boolean => bytes <= left() && taken.push(bytes) > 0;
-  return { room, left };
+  const available = (): number => limit - taken.reduce((sum, bytes) => sum + bytes, 0);
+  const room = (bytes: number): boolean => bytes <= available() && taken.push(bytes) > 0;
+  return { room, available };
 }
-function ask(urls: readonly string[], room: (bytes: number) => boolean) {
+function download(urls: readonly string[], room: (bytes: number) => boolean) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const conversation = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
@@ -244,9 +244,9 @@ describe("the isolate's memory for image downloads", () => {
       const { response } = largeImage(MEGABYTE);
       if (length !== undefined) response.headers.set("content-length", length);
       vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(response);
-      const { room, left } = roomOf(MEGABYTE);
-      expect(await ask(["https://example.com/a"], room)).toHaveProperty("turns");
-      expect(left()).toBeCloseTo(0.6 * MEGABYTE, -2);
+      const { room, available } = roomOf(MEGABYTE);
+      expect(await download(["https://example.com/a"], room)).toHaveProperty("turns");
+      expect(available()).toBeCloseTo(0.6 * MEGABYTE, -2);
     }
   });
 
@@ -254,9 +254,9 @@ describe("the isolate's memory for image downloads", () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);
-    const { room, left } = roomOf(2 * MEGABYTE);
+    const { room, available } = roomOf(2 * MEGABYTE);
     const urls = ["https://example.com/a", "https://example.com/b"];
-    expect(await ask(urls, room)).toEqual({ kind: "shed", reason: "no_room" });
-    expect(left()).toBe(2 * MEGABYTE);
+    expect(await download(urls, room)).toEqual({ kind: "shed", reason: "no_room" });
+    expect(available()).toBe(2 * MEGABYTE);
   });
 });

@@ -9,11 +9,11 @@ import { callOf, chatOf } from "./adapter-kit.ts";
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** Returns a provider that converts a request with this function and never responds. */
-function asking(ask: ProviderCallHandler<ChatCall>["send"]) {
+function providerWith(send: ProviderCallHandler<ChatCall>["send"]) {
   const protocol: ProviderHandlers = {
     id: "up",
     streamType: "text/event-stream",
-    chat: { send: ask, convertResponse: () => null },
+    chat: { send, convertResponse: () => null },
     failureInBody: () => null,
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),
@@ -27,9 +27,9 @@ const ended = (): ProviderCall => ({ ...callOf(), signal: AbortSignal.abort() })
 it("an exception before sending counts as a bug of the gateway, not as a broken connection", async () => {
   const fetching = vi.spyOn(globalThis, "fetch");
   const bug = new RangeError("Maximum call stack size exceeded");
-  const early = asking(() => Promise.reject(bug));
+  const early = providerWith(() => Promise.reject(bug));
   await expect(early.send(callOf())).rejects.toBe(bug);
-  const late = asking(() => {
+  const late = providerWith(() => {
     throw bug;
   });
   await expect(late.send(callOf())).rejects.toBe(bug);
@@ -40,7 +40,7 @@ it("an exception before sending counts as a bug of the gateway, not as a broken 
 
 it("a failed fetch counts as a broken connection, or as aborted if the call has ended", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
-  const provider = asking((call) => sendPostRequest(call, TARGET));
+  const provider = providerWith((call) => sendPostRequest(call, TARGET));
   const failure = { kind: "retry", reason: "connection", again: true };
   expect(await provider.send(callOf())).toEqual({ kind: "failure", failure });
   const aborted = { kind: "retry", reason: "aborted" };
@@ -58,8 +58,8 @@ it("a message with very many parts is merged with the previous message without o
     { role: "user", content },
   ];
   expect(toConversation(chatOf({ messages }))).toMatchObject({ turns: { length: 1 } });
-  const said = toConversation(chatOf({ messages }));
-  expect("turns" in said && said.turns[0]?.parts.length).toBe(MANY + 1);
+  const conversation = toConversation(chatOf({ messages }));
+  expect("turns" in conversation && conversation.turns[0]?.parts.length).toBe(MANY + 1);
   const turns = [
     { role: "user", parts: [text] } as const,
     { role: "user", parts: Array.from({ length: MANY }, () => text) } as const,
@@ -71,10 +71,10 @@ it("a message with very many parts is merged with the previous message without o
 
 /** Returns the image of a message with this address. */
 function imageAt(url: string): unknown {
-  const said = toConversation(
+  const conversation = toConversation(
     chatOf({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
   );
-  const part = "turns" in said ? said.turns[0]?.parts[0] : undefined;
+  const part = "turns" in conversation ? conversation.turns[0]?.parts[0] : undefined;
   return part?.kind === "image" ? part.image : undefined;
 }
 

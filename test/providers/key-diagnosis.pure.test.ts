@@ -13,9 +13,9 @@ const ELSEWHERE = {
 };
 
 /** Returns the diagnosis of an OpenAI key in the EU that only these hosts accept. */
-async function wrong(
+async function diagnoseKey(
   vars: Readonly<Record<string, string>>,
-  taking: readonly string[],
+  acceptingHosts: readonly string[],
   refusal: { readonly status: number; readonly body?: object } | Error = { status: 401 },
 ) {
   const parsed = parseConfig({
@@ -26,19 +26,19 @@ async function wrong(
     ...vars,
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const asked: string[] = [];
+  const urls: string[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
     expect(request.headers.get("authorization")).toBe(`Bearer ${KEY}`);
-    asked.push(request.url);
-    if (taking.includes(new URL(request.url).host)) return Response.json({ data: [] });
+    urls.push(request.url);
+    if (acceptingHosts.includes(new URL(request.url).host)) return Response.json({ data: [] });
     if (refusal instanceof Error) throw refusal;
     return Response.json(refusal.body ?? {}, { status: refusal.status });
   });
   const { key, places } = listHostAddresses("openai", parsed.config) ?? { key: "", places: [] };
-  const found = await diagnose(key, places);
-  expect(JSON.stringify(found)).not.toContain(KEY);
-  return { found, asked };
+  const diagnosis = await diagnose(key, places);
+  expect(JSON.stringify(diagnosis)).not.toContain(KEY);
+  return { diagnosis, urls };
 }
 
 const RESIDENCY = { OPENAI_RESIDENCY: "on" };
@@ -50,34 +50,38 @@ it.each([
   ["key", "a key that no host accepts", RESIDENCY, []],
 ] as const)(
   "the diagnosis of a rejected key reports a wrong %s for %s",
-  async (what, _name, vars, taking) => {
-    const { found } = await wrong(vars, taking);
-    expect(found?.wrong).toBe(what);
-    for (const host of taking) expect(found?.say).toContain(host);
+  async (expected, _name, vars, acceptingHosts) => {
+    const { diagnosis } = await diagnoseKey(vars, acceptingHosts);
+    expect(diagnosis?.wrong).toBe(expected);
+    for (const host of acceptingHosts) expect(diagnosis?.say).toContain(host);
   },
 );
 
 it("the diagnosis of a rejected key reports a wrong region, without further calls, if the response names another region's host", async () => {
-  const { found, asked } = await wrong(RESIDENCY, [], { status: 401, body: ELSEWHERE });
-  expect(found).toMatchObject({ wrong: "region" });
-  expect(found?.say).toContain("us.api.openai.com");
-  expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
+  const { diagnosis, urls } = await diagnoseKey(RESIDENCY, [], { status: 401, body: ELSEWHERE });
+  expect(diagnosis).toMatchObject({ wrong: "region" });
+  expect(diagnosis?.say).toContain("us.api.openai.com");
+  expect(urls).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
 it("the diagnosis of a rejected key reports a wrong account if no host accepts the key and the called host returns no 401", async () => {
-  expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
+  expect((await diagnoseKey({}, [], { status: 403 })).diagnosis).toMatchObject({
+    wrong: "account",
+  });
 });
 
 it("the diagnosis of a rejected key reports a wrong host if nothing responds", async () => {
-  expect((await wrong({}, [], new Error("no such name"))).found).toMatchObject({ wrong: "host" });
+  expect((await diagnoseKey({}, [], new Error("no such name"))).diagnosis).toMatchObject({
+    wrong: "host",
+  });
 });
 
 it("the diagnosis of a rejected key reports nothing if the called host accepts the key", async () => {
-  expect((await wrong({}, ["api.openai.com"])).found).toBeNull();
+  expect((await diagnoseKey({}, ["api.openai.com"])).diagnosis).toBeNull();
 });
 
 it("the diagnosis of a rejected key sends the key to no other host if the operator set a base URL", async () => {
-  const { found, asked } = await wrong({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
-  expect(asked).toEqual(["https://proxy.test/v1/models"]);
-  expect(found).toMatchObject({ wrong: "key" });
+  const { diagnosis, urls } = await diagnoseKey({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
+  expect(urls).toEqual(["https://proxy.test/v1/models"]);
+  expect(diagnosis).toMatchObject({ wrong: "key" });
 });

@@ -188,11 +188,11 @@ it("the OpenAI-compatible adapter either converts or rejects any valid request, 
 /** Checks that a host's request contains only fields that the host may get. */
 function expectAllowed(sent: JsonObject, { name, profile, allowed }: (typeof HOSTS)[number]): void {
   const turns = sent["messages"] as JsonObject[];
-  const strange = [
+  const unexpectedKeys = [
     ...Object.keys(sent).filter((key) => !allowed.has(key)),
     ...turns.flatMap((turn) => Object.keys(turn).filter((key) => !MESSAGE_KEYS.has(key))),
   ];
-  expect(strange, name).toEqual([]);
+  expect(unexpectedKeys, name).toEqual([]);
   const written = JSON.stringify(sent);
   expect(written, name).not.toMatch(/"(?:vendor|cache_control)":/);
   const mayHaveExtra = profile.returnedFields?.includes("extra_content") === true;

@@ -27,11 +27,11 @@ async function addresses(region: string, vars: Record<string, string> = KEYS) {
   const live = OPENAI_COMPATIBLE_PROVIDERS.filter(
     (one) => one.isSet(config) && one.tags(config).length > 0,
   );
-  const asked = mockNetwork([{ status: 500, headers: {}, body: "" }]);
+  const requests = mockNetwork([{ status: 500, headers: {}, body: "" }]);
   const rows: string[] = [];
   for (const builtIn of live) {
     await builtIn.build(config).send(callOfHost(builtIn.id));
-    const last = asked.at(-1);
+    const last = requests.at(-1);
     expect(last?.headers.get("authorization")).toBe(
       `Bearer ${config.secret(builtIn.variables[0] ?? "")}`,
     );
@@ -165,13 +165,13 @@ it.each([
 it("Azure's key is sent in Azure's special header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
   const azure = createOpenAiCompatibleProvider({ ...host, profile: HOST_PROFILE_BY_ID.azure });
-  const { asked } = await answerTo(
+  const { requests } = await answerTo(
     azure,
     { upstreamId: "my-deployment" },
     { status: 500, headers: {}, body: "" },
   );
-  expect(asked[0]?.url).toBe("https://r.openai.azure.com/openai/v1/chat/completions");
-  expect(asked[0]?.headers.get("api-key")).toBe("k");
-  expect(asked[0]?.headers.has("authorization")).toBe(false);
-  expect(asked[0]?.json["model"]).toBe("my-deployment");
+  expect(requests[0]?.url).toBe("https://r.openai.azure.com/openai/v1/chat/completions");
+  expect(requests[0]?.headers.get("api-key")).toBe("k");
+  expect(requests[0]?.headers.has("authorization")).toBe(false);
+  expect(requests[0]?.json["model"]).toBe("my-deployment");
 });

@@ -13,15 +13,15 @@ function request(profile: string, body: JsonObject, upstreamId = "m") {
 }
 
 function sent(profile: string, body: JsonObject, upstreamId?: string): Sent {
-  const made = request(profile, body, upstreamId);
-  if (!("body" in made)) throw new Error(made.message);
-  return made.body as Sent;
+  const result = request(profile, body, upstreamId);
+  if (!("body" in result)) throw new Error(result.message);
+  return result.body as Sent;
 }
 
 function refused(profile: string, body: JsonObject): ProviderFailure {
-  const made = request(profile, body);
-  if ("body" in made) throw new Error("not refused");
-  return made;
+  const result = request(profile, body);
+  if ("body" in result) throw new Error("not refused");
+  return result;
 }
 
 const PLAIN = [...PROVIDER_HOST_PROFILES]
@@ -182,16 +182,19 @@ it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named tool cho
 
 it("the OpenAI-compatible adapter rejects features that only OpenAI supports, with their field as param", () => {
   const custom = { type: "custom", custom: { name: "c" } };
-  const spoke = { role: "assistant", content: null };
+  const assistant = { role: "assistant", content: null };
   const bodies: [JsonObject, string][] = [
     [{ functions: [{ name: "f" }] }, "functions"],
     [{ tools: [custom] }, "tools[0]"],
     [{ messages: [{ role: "function", name: "f", content: "x" }] }, "messages[0]"],
-    [{ messages: [{ ...spoke, function_call: { name: "f", arguments: "" } }] }, "messages[0]"],
+    [{ messages: [{ ...assistant, function_call: { name: "f", arguments: "" } }] }, "messages[0]"],
     [
       {
         messages: [
-          { ...spoke, tool_calls: [{ id: "a", type: "custom", custom: { name: "c", input: "" } }] },
+          {
+            ...assistant,
+            tool_calls: [{ id: "a", type: "custom", custom: { name: "c", input: "" } }],
+          },
         ],
       },
       "messages[0].tool_calls[0]",

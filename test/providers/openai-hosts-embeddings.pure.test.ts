@@ -36,8 +36,8 @@ it("the OpenAI-compatible adapter sends Voyage's field names to Voyage, without 
     input_type: "query",
     user: "u",
   };
-  const { answer, asked } = await answerTo(host("voyage"), embed(body), vectors(0, 1));
-  expect(asked[0]?.json).toEqual({
+  const { answer, requests } = await answerTo(host("voyage"), embed(body), vectors(0, 1));
+  expect(requests[0]?.json).toEqual({
     model: "voyage-4",
     input: ["a"],
     output_dimension: 256,
@@ -52,7 +52,7 @@ it("the OpenAI-compatible adapter sends Voyage's field names to Voyage, without 
   vi.restoreAllMocks();
   const coded = embed({ input: "a", encoding_format: "base64" });
   const second = await answerTo(host("voyage"), coded, vectors(0, 1));
-  expect(second.asked[0]?.json["encoding_format"]).toBe("base64");
+  expect(second.requests[0]?.json["encoding_format"]).toBe("base64");
 });
 
 it("the OpenAI-compatible adapter rejects token IDs before sending if the provider accepts only texts", async () => {
@@ -61,12 +61,12 @@ it("the OpenAI-compatible adapter rejects token IDs before sending if the provid
       [1, 2],
       [[1], [2]],
     ]) {
-      const { answer, asked } = await answerTo(host(name), embed({ input }), vectors(0, 1));
+      const { answer, requests } = await answerTo(host(name), embed({ input }), vectors(0, 1));
       expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
-      expect(asked).toEqual([]);
+      expect(requests).toEqual([]);
       vi.restoreAllMocks();
     }
   }
-  const { asked } = await answerTo(host("openai"), embed({ input: [1, 2] }), vectors(0, 1));
-  expect(asked[0]?.json["input"]).toEqual([1, 2]);
+  const { requests } = await answerTo(host("openai"), embed({ input: [1, 2] }), vectors(0, 1));
+  expect(requests[0]?.json["input"]).toEqual([1, 2]);
 });

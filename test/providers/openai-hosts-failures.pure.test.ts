@@ -102,12 +102,12 @@ it.each([
 );
 
 it("the OpenAI-compatible adapter disables a route before sending if the provider lacks the endpoint", async () => {
-  const asked = mockNetwork([]);
+  const requests = mockNetwork([]);
   const voyage = await providerOf("voyage").send(callOf());
   const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));
   expect([voyage, groq]).toMatchObject([
     { failure: { kind: "disabled" } },
     { failure: { kind: "disabled" } },
   ]);
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
 });

@@ -38,14 +38,14 @@ function providerOf({ dialect }: HostReplies): Provider {
 }
 
 /** Returns the message of the scenario, which is the same for every provider. */
-function wanted({ dialect }: HostReplies, name: Scenario) {
+function expectedMessage({ dialect }: HostReplies, name: Scenario) {
   const call = (index: number, tool: string, args: string) => {
     return { id: dialect.callId(index), name: tool, arguments: args, more: {} };
   };
   const paris = call(0, "get_weather", '{"city":"Paris"}');
   const calls = [paris, call(1, "get_weather", '{"city":"Rome"}'), call(2, "get_time", "{}")];
   const plain = { content: "", reasoning: "", tools: [] as unknown[], finish: "stop" };
-  const said: Readonly<Record<Scenario, object>> = {
+  const byScenario: Readonly<Record<Scenario, object>> = {
     text: { content: "Hello, 世界!" },
     tool: { content: "Let me look.", tools: [paris], finish: "tool_calls" },
     tools: { content: "Let me look.", tools: calls, finish: "tool_calls" },
@@ -54,7 +54,7 @@ function wanted({ dialect }: HostReplies, name: Scenario) {
     length: { content: "Hel", finish: "length" },
     refusal: { finish: "content_filter" },
   };
-  return { ...plain, ...said[name] };
+  return { ...plain, ...byScenario[name] };
 }
 
 function usageOf({ dialect }: HostReplies, name: Scenario) {
@@ -65,7 +65,7 @@ function usageOf({ dialect }: HostReplies, name: Scenario) {
 it.each(CASES)(
   "the OpenAI-compatible adapter returns the same message from a stream and from JSON: $profile, $name",
   async ({ replies, name }) => {
-    const want = wanted(replies, name);
+    const want = expectedMessage(replies, name);
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
     expect(messageOf(events)).toMatchObject(want);
     expect(events.at(-1)).toEqual({ kind: "end" });
@@ -119,8 +119,8 @@ it.each(HOST_REPLIES)(
     expect(deltas.filter(({ delta }) => delta.role !== undefined)).toHaveLength(1);
     expect(deltas.at(-1)).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
     const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
-    const begun = calls.filter((call) => call["id"] !== undefined);
-    expect(begun.map((call) => [call["index"], call["type"]])).toEqual([
+    const firstDeltas = calls.filter((call) => call["id"] !== undefined);
+    expect(firstDeltas.map((call) => [call["index"], call["type"]])).toEqual([
       [0, "function"],
       [1, "function"],
       [2, "function"],

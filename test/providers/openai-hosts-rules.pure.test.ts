@@ -123,10 +123,10 @@ it.each([
   "the efforts of %s %s for none, minimal, low, medium, high, xhigh and max are %j",
   (profile, model, want) => {
     const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-    const said = efforts.map(
+    const sentEfforts = efforts.map(
       (reasoning_effort) => sent(profile, model, { reasoning_effort })["reasoning_effort"],
     );
-    expect(said).toEqual([...(want as unknown[])]);
+    expect(sentEfforts).toEqual([...(want as unknown[])]);
   },
 );
 

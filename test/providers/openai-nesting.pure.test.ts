@@ -6,7 +6,7 @@ import { chunkOf } from "../fixtures/openai-replies.ts";
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
 
 /** Provider fields besides the text that contain nested data. */
-const SAID: Readonly<Record<string, string>> = {
+const NESTED_FIELDS: Readonly<Record<string, string>> = {
   "a function call": `"function_call":{"name":"f","arguments":"{}","more":${DEEP}}`,
   annotations: `"annotations":[{"type":"url_citation","url_citation":${DEEP}}]`,
   "a custom call": `"tool_calls":[{"index":0,"id":"a","type":"custom","custom":{"name":"f","more":${DEEP}}}]`,
@@ -23,11 +23,11 @@ const streamed = (delta: string, logprobs = "null") =>
     "message",
   );
 
-it.each(Object.entries(SAID))(
+it.each(Object.entries(NESTED_FIELDS))(
   "a chat response omits %s nested too deep to write as JSON",
-  (_, given) => {
+  (_, field) => {
     const logprobs = `{"content":${DEEP}}`;
-    for (const read of [readChatCompletion(whole(given, logprobs)), streamed(given, logprobs)]) {
+    for (const read of [readChatCompletion(whole(field, logprobs)), streamed(field, logprobs)]) {
       const text = JSON.stringify(read);
       expect(text).toContain("Hi");
       expect(text).not.toContain("[[[[[");

@@ -41,12 +41,12 @@ it.each(ENDPOINTS)(
     const parsed = endpoint.parse({ ...body, prompt_cache_options }, AT);
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
     const { request, native, dropped } = parsed.value;
-    const left: string[] = [...dropped];
-    const onDropped = (fields: readonly string[]) => left.push(...fields);
+    const droppedFields: string[] = [...dropped];
+    const onDropped = (fields: readonly string[]) => droppedFields.push(...fields);
     const core = sent(request.body, "openai", { onDropped });
     expect(JSON.stringify([core, native?.body ?? null])).not.toContain("prompt_cache_options");
-    expect(left).toContain("prompt_cache_options");
-    expect(native?.dropped ?? left).toContain("prompt_cache_options");
+    expect(droppedFields).toContain("prompt_cache_options");
+    expect(native?.dropped ?? droppedFields).toContain("prompt_cache_options");
   },
 );
 
@@ -55,9 +55,9 @@ it("a stream always requests usage, except from Mistral, which always sends usag
   const chatting = [...PROVIDER_HOST_PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
   expect(chatting).toHaveLength(PROVIDER_HOST_PROFILES.size - 2);
   for (const [profile] of chatting) {
-    const asked = sent(body, profile, { stream: true });
-    expect(asked["stream"]).toBe(true);
-    const options = asked["stream_options"] as { include_usage?: boolean } | undefined;
+    const request = sent(body, profile, { stream: true });
+    expect(request["stream"]).toBe(true);
+    const options = request["stream_options"] as { include_usage?: boolean } | undefined;
     expect(options?.include_usage).toBe(profile === "mistral" ? undefined : true);
   }
 });

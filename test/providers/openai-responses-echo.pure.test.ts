@@ -19,16 +19,16 @@ const LONG = "x".repeat(6 * MIB);
 const TOOL = { type: "function", name: "f", parameters: { type: "object" } };
 
 /** Returns the number of provider requests and the failure of a request. */
-async function asking(native: JsonObject | null, chat: JsonObject, stream = false) {
+async function sendRequest(native: JsonObject | null, chat: JsonObject, stream = false) {
   const more =
     native === null
       ? {}
       : { native: { wire: "responses", body: { input: "Hi", ...native }, headers: {} } as const };
   const call = { upstreamId: "gpt-6.1-sol", stream, ...more, body: chat };
   const reply = stream ? RESPONSES_CHAT.text.stream : RESPONSES_CHAT.text.json;
-  const { answer, asked } = await answerTo(OPENAI, call, reply);
+  const { answer, requests } = await answerTo(OPENAI, call, reply);
   const param = answer.kind === "failure" ? (answer.failure.param ?? "none") : null;
-  return { asked: asked.length, param };
+  return { count: requests.length, param };
 }
 
 it.each([
@@ -39,14 +39,14 @@ it.each([
 ] as const)(
   "a Responses request is rejected before any call if %s would make the repeated response too large",
   async (param, native, chat) => {
-    expect(await asking(native, chat)).toEqual({ asked: 0, param });
-    expect(await asking(native, chat, true)).toEqual({ asked: 1, param: null });
+    expect(await sendRequest(native, chat)).toEqual({ count: 0, param });
+    expect(await sendRequest(native, chat, true)).toEqual({ count: 1, param: null });
   },
 );
 
 it("a Responses request may have long fields if the response doesn't repeat them, and input of any length", async () => {
   const instructions = "x".repeat(4 * MIB);
-  expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
+  expect(await sendRequest({ instructions, input: LONG }, {})).toEqual({ count: 1, param: null });
 });
 
 /**
@@ -75,9 +75,9 @@ it("a Responses request is accepted if its response is sure to fit in memory, an
     fc.property(value, fc.integer({ min: 1, max: 6 }), (inner, times) => {
       const one = JSON.stringify(inner).length;
       const tools = Array.from({ length: Math.ceil((times * MIB) / one / 40) }, () => inner);
-      const asked = { input: LONG, tools: Array.from({ length: 20 }, () => tools) };
-      const bytes = written({ tools: asked.tools });
-      const isRefused = findTooLargeEcho(asked) !== null;
+      const body = { input: LONG, tools: Array.from({ length: 20 }, () => tools) };
+      const bytes = written({ tools: body.tools });
+      const isRefused = findTooLargeEcho(body) !== null;
       expect(bytes).toBeGreaterThan(isRefused ? 4 * MIB : 0);
       expect(bytes).toBeLessThan(isRefused ? Infinity : 16 * MIB);
     }),

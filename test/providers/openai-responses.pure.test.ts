@@ -42,18 +42,18 @@ const call61 = (body: JsonObject = {}, more: Partial<ProviderCall> = {}) => ({
 });
 
 async function sent(body: JsonObject): Promise<JsonObject> {
-  const { asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
-  if (asked[0] === undefined) throw new Error("nothing was sent");
-  return asked[0].json;
+  const { requests } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
+  if (requests[0] === undefined) throw new Error("nothing was sent");
+  return requests[0].json;
 }
 
 describe("the OpenAI endpoint chosen for a chat", () => {
   it("equals /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
-    const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
-    expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
-    expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
+    const { requests } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
+    expect(requests[0]?.url).toBe("https://api.openai.test/v1/responses");
+    expect(requests[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
     const other = await answerTo(OPENAI, { upstreamId: "gpt-6-sol" }, RESPONSES_CHAT.text.json);
-    expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
+    expect(other.requests[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
   });
 
   it("accepts native requests for /responses, but not for /messages", () => {
@@ -174,14 +174,14 @@ describe("a chat request sent to OpenAI's /responses", () => {
     async (stop) => {
       const named: string[] = [];
       const onDropped = (fields: readonly string[]): void => void named.push(...fields);
-      for (const given of [stop, [stop].flat().map(() => " ")]) {
-        const { answer, asked } = await answerTo(
+      for (const stopValue of [stop, [stop].flat().map(() => " ")]) {
+        const { answer, requests } = await answerTo(
           OPENAI,
-          call61({ stop: given }, { onDropped }),
+          call61({ stop: stopValue }, { onDropped }),
           RESPONSES_CHAT.text.json,
         );
         expect(answer.kind).toBe("json");
-        expect(asked[0]?.json).not.toHaveProperty("stop");
+        expect(requests[0]?.json).not.toHaveProperty("stop");
       }
       expect(named).toEqual(["stop"]);
     },
@@ -191,9 +191,9 @@ describe("a chat request sent to OpenAI's /responses", () => {
     ["functions", { functions: [{ name: "f" }] }],
     ["n", { n: 2 }],
   ])("is rejected before sending for %s", async (param, body) => {
-    const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
+    const { answer, requests } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it("fails if the output cap is below 16", async () => {
@@ -233,15 +233,15 @@ describe("a chat response from OpenAI's /responses", () => {
   });
 
   it("contains a custom tool call's text input, streamed or not", async () => {
-    const made = callItem("call_9", "patch", ["*** Be", "gin"]);
+    const toolCall = callItem("call_9", "patch", ["*** Be", "gin"]);
     const custom = (item: object) =>
       JSON.parse(
         JSON.stringify(item)
           .replaceAll('"function_call"', '"custom_tool_call"')
           .replaceAll("function_call_arguments", "custom_tool_call_input")
           .replaceAll('"arguments"', '"input"'),
-      ) as typeof made;
-    const { json: whole, stream: streamed } = scenario([custom(made)]);
+      ) as typeof toolCall;
+    const { json: whole, stream: streamed } = scenario([custom(toolCall)]);
     const { answer } = await answerTo(OPENAI, call61(), whole);
     const called = { id: "call_9", type: "custom", custom: { name: "patch", input: "*** Begin" } };
     expect(answer).toMatchObject({ body: { choices: [{ message: { tool_calls: [called] } }] } });
@@ -286,7 +286,7 @@ describe("a chat response from OpenAI's /responses", () => {
   });
 });
 
-const passed = (events: readonly StreamEvent[]) =>
+const nativeEvents = (events: readonly StreamEvent[]) =>
   events.flatMap((event) => (event.kind === "native" ? [event] : []));
 
 describe("a Responses request forwarded to OpenAI", () => {
@@ -294,11 +294,11 @@ describe("a Responses request forwarded to OpenAI", () => {
     body: { model: "x", input: "Hi", store: true, max_output_tokens: 9, truncation: "auto" },
     headers: {},
   };
-  const natively = { ...call61(), native };
+  const nativeCall = { ...call61(), native };
 
   it("contains the client's body with the gateway's model name, cap and store: false", async () => {
-    const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
-    expect(asked[0]?.json).toEqual({
+    const { requests } = await answerTo(OPENAI, nativeCall, RESPONSES_CHAT.text.json);
+    expect(requests[0]?.json).toEqual({
       model: MODEL,
       input: "Hi",
       truncation: "auto",
@@ -311,7 +311,7 @@ describe("a Responses request forwarded to OpenAI", () => {
   });
 
   it("returns the response unchanged, with usage, text and finish reason", async () => {
-    const { answer } = await answerTo(OPENAI, natively, RESPONSES_CHAT.tool.json);
+    const { answer } = await answerTo(OPENAI, nativeCall, RESPONSES_CHAT.tool.json);
     expect(answer).toMatchObject({
       kind: "json",
       body: { object: "response", model: "gpt-6.1-sol-2026-09-29" },
@@ -323,11 +323,11 @@ describe("a Responses request forwarded to OpenAI", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
     "returns every event in order, however the events are split: %s",
     async (_, { stream: streamed }) => {
-      await expectSameHoweverCut(OPENAI, natively, streamed);
-      const events = await eventsOf(OPENAI, natively, streamed);
+      await expectSameHoweverCut(OPENAI, nativeCall, streamed);
+      const events = await eventsOf(OPENAI, nativeCall, streamed);
       // An event that repeats the previous one with another text is sent alone.
-      const said = events.filter(({ kind }) => kind === "native" || kind === "text");
-      const numbers = said.map((event, at) =>
+      const outputEvents = events.filter(({ kind }) => kind === "native" || kind === "text");
+      const numbers = outputEvents.map((event, at) =>
         event.kind === "native" ? event.event["sequence_number"] : at,
       );
       expect(numbers).toEqual(numbers.map((__, at) => at));
@@ -336,10 +336,10 @@ describe("a Responses request forwarded to OpenAI", () => {
   );
 
   it.each([
-    ["natively", natively],
+    ["natively", nativeCall],
     ["converted", call61()],
-  ])("reports reasoning while a reasoning item is open: %s", async (_, asked) => {
-    const kinds = (await eventsOf(OPENAI, asked, RESPONSES_CHAT.reasoning.stream)).map(
+  ])("reports reasoning while a reasoning item is open: %s", async (_, call) => {
+    const kinds = (await eventsOf(OPENAI, call, RESPONSES_CHAT.reasoning.stream)).map(
       ({ kind }) => kind,
     );
     const last = kinds.lastIndexOf("thinking");
@@ -349,7 +349,7 @@ describe("a Responses request forwarded to OpenAI", () => {
   });
 
   it("returns only the error of a stream that fails before its first content", async () => {
-    const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
+    const events = await eventsOf(OPENAI, nativeCall, RESPONSES_FAILED.errorFirst);
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);
   });
 
@@ -359,12 +359,14 @@ describe("a Responses request forwarded to OpenAI", () => {
       textItem(["42"]),
       callItem("c", "f", ["{}"]),
     ]);
-    const said = passed(await eventsOf(OPENAI, natively, streamed)).map((event) => event.text);
-    expect(said.join("")).toBe("Let me think.42f{}");
+    const texts = nativeEvents(await eventsOf(OPENAI, nativeCall, streamed)).map(
+      (event) => event.text,
+    );
+    expect(texts.join("")).toBe("Let me think.42f{}");
   });
 
   it("reports the usage of a failure that the request itself caused", async () => {
-    const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.provoked.stream);
+    const events = await eventsOf(OPENAI, nativeCall, RESPONSES_FAILED.provoked.stream);
     expect(events.slice(-2)).toMatchObject([
       { kind: "usage", usage: { input: 8, output: 3 } },
       { kind: "error", failure: { kind: "refused" } },

@@ -14,7 +14,7 @@ function callsOf(...chunks: readonly object[]): readonly JsonObject[] {
 
 const part = (call: object) => chunkOf({ tool_calls: [call] });
 const whole = (name: string) => ({ function: { name, arguments: "{}" } });
-const begun = (index: number, name: string) => ({
+const firstDelta = (index: number, name: string) => ({
   index,
   id: expect.any(String) as string,
   type: "function",
@@ -28,8 +28,8 @@ it.each([{}, { index: null }, { id: "" }])(
     const rest = part({ function: { arguments: " " } });
     const end = chunkOf({}, "tool_calls");
     expect(callsOf(...calls, rest, end)).toEqual([
-      begun(0, "f"),
-      begun(1, "g"),
+      firstDelta(0, "f"),
+      firstDelta(1, "g"),
       { index: 1, function: { arguments: " " } },
     ]);
   },
@@ -37,5 +37,5 @@ it.each([{}, { index: null }, { id: "" }])(
 
 it("a tool call's repeated name with the same index starts no new tool call", () => {
   const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
-  expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
+  expect(calls).toEqual([firstDelta(0, "f"), { index: 0, function: { arguments: "{}" } }]);
 });

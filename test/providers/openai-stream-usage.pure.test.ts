@@ -14,8 +14,8 @@ import {
 import { eventsOf } from "./adapter-kit.ts";
 
 /** Returns for each usage report of a stream whether it is complete. */
-function wholes(asked: number, ...chunks: readonly object[]): boolean[] {
-  const reader = new ChatChunkReader(undefined, {}, asked);
+function completeFlags(choiceCount: number, ...chunks: readonly object[]): boolean[] {
+  const reader = new ChatChunkReader(undefined, {}, choiceCount);
   return chunks
     .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
     .flatMap((event) => (event.kind === "usage" ? [event.partial !== true] : []));
@@ -29,13 +29,18 @@ const choice = (index: number, finish: string | null, more: object = {}) => ({
 const used = { usage: USAGE };
 
 it("usage is reported as complete only after every requested choice has finished", () => {
-  expect(wholes(1, choice(0, null), usageChunk())).toEqual([false]);
-  expect(wholes(1, usageChunk(), OPENING, FINISH)).toEqual([false]);
-  expect(wholes(1, OPENING, FINISH, usageChunk())).toEqual([true]);
-  expect(wholes(1, OPENING, chunkOf({}, "stop", used))).toEqual([true]);
+  expect(completeFlags(1, choice(0, null), usageChunk())).toEqual([false]);
+  expect(completeFlags(1, usageChunk(), OPENING, FINISH)).toEqual([false]);
+  expect(completeFlags(1, OPENING, FINISH, usageChunk())).toEqual([true]);
+  expect(completeFlags(1, OPENING, chunkOf({}, "stop", used))).toEqual([true]);
   const [one, two] = [choice(0, "stop", used), choice(1, "stop", used)];
-  expect(wholes(2, one, choice(1, null, used), two)).toEqual([false, false, true]);
-  expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
+  expect(completeFlags(2, one, choice(1, null, used), two)).toEqual([false, false, true]);
+  expect(completeFlags(2, one, usageChunk(), two, usageChunk())).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
 });
 
 it("the number of requested choices comes from the request", async () => {

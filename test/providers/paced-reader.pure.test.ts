@@ -19,14 +19,14 @@ function scripted() {
   let pulled = 0;
   const body = new ReadableStream<Uint8Array>(
     {
-      start: (given) => void (controller = given),
+      start: (streamController) => void (controller = streamController),
       pull: () => void pulled++,
     },
     { highWaterMark: 0 },
   );
   return {
     body,
-    say: (text: string) => controller?.enqueue(new TextEncoder().encode(text)),
+    send: (text: string) => controller?.enqueue(new TextEncoder().encode(text)),
     end: () => controller?.close(),
     break: () => controller?.error(new Error("reset")),
     pulled: () => pulled,
@@ -36,15 +36,15 @@ function scripted() {
 /**
  * Returns a source that collects bytes while no one reads, as the runtime does. Counts the reads.
  */
-function gathering() {
-  let said = "";
+function bufferingSource() {
+  let buffered = "";
   let [reads, isOver] = [0, false];
   let reader: ((bytes: Uint8Array | null) => void) | null = null;
   let wake: (() => void) | null = null;
   const answer = (): void => {
-    if (reader === null || (said === "" && !isOver)) return;
-    const bytes = said === "" ? null : new TextEncoder().encode(said);
-    said = "";
+    if (reader === null || (buffered === "" && !isOver)) return;
+    const bytes = buffered === "" ? null : new TextEncoder().encode(buffered);
+    buffered = "";
     reader(bytes);
     reader = null;
   };
@@ -61,17 +61,17 @@ function gathering() {
         answer();
       });
     },
-    startBuffering: (told) => {
-      if (!isOver) wake = told;
+    startBuffering: (onData) => {
+      if (!isOver) wake = onData;
       return !isOver;
     },
     cancel: end,
   };
-  const say = (text: string): void => {
-    said += text;
+  const send = (text: string): void => {
+    buffered += text;
     answer();
   };
-  return { source, say, end, reads: () => reads };
+  return { source, send, end, reads: () => reads };
 }
 
 function pacedSource(source: ByteSource): PacedBodyReader {
@@ -87,50 +87,50 @@ function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedBodyReade
 }
 
 /** Returns the pieces that a reader delivers, each with its time. */
-function heardBy(reader: PacedBodyReader): { atMs: number; text: string | null }[] {
-  const heard: { atMs: number; text: string | null }[] = [];
+function collectPieces(reader: PacedBodyReader): { atMs: number; text: string | null }[] {
+  const pieces: { atMs: number; text: string | null }[] = [];
   const pump = async (): Promise<void> => {
     for (;;) {
       const bytes = await reader.next();
-      heard.push({
+      pieces.push({
         atMs: Date.now() - 1_000_000,
         text: bytes === null ? null : new TextDecoder().decode(bytes),
       });
       if (bytes === null) return;
     }
   };
-  pump().catch(() => heard.push({ atMs: Date.now() - 1_000_000, text: "broken" }));
-  return heard;
+  pump().catch(() => pieces.push({ atMs: Date.now() - 1_000_000, text: "broken" }));
+  return pieces;
 }
 
 it("a paced stream delivers the first bytes immediately, and later bytes once per interval", async () => {
-  const { body, say } = scripted();
-  const heard = heardBy(paced(body, PACE_MS));
-  say("a");
+  const { body, send } = scripted();
+  const pieces = collectPieces(paced(body, PACE_MS));
+  send("a");
   await vi.advanceTimersByTimeAsync(3);
-  say("b");
+  send("b");
   await vi.advanceTimersByTimeAsync(5);
-  say("c");
+  send("c");
   await vi.advanceTimersByTimeAsync(7);
-  expect(heard).toEqual([{ atMs: 0, text: "a" }]);
+  expect(pieces).toEqual([{ atMs: 0, text: "a" }]);
   await vi.advanceTimersByTimeAsync(1);
-  expect(heard).toEqual([
+  expect(pieces).toEqual([
     { atMs: 0, text: "a" },
     { atMs: 16, text: "bc" },
   ]);
 });
 
 it("a paced stream delivers bytes immediately if they arrive less often than the pace", async () => {
-  const { body, say } = scripted();
-  const heard = heardBy(paced(body, PACE_MS));
-  say("a");
+  const { body, send } = scripted();
+  const pieces = collectPieces(paced(body, PACE_MS));
+  send("a");
   await vi.advanceTimersByTimeAsync(20);
-  say("b");
+  send("b");
   await vi.advanceTimersByTimeAsync(0);
   await vi.advanceTimersByTimeAsync(20);
-  say("c");
+  send("c");
   await vi.advanceTimersByTimeAsync(0);
-  expect(heard.map(({ atMs, text }) => [atMs, text])).toEqual([
+  expect(pieces.map(({ atMs, text }) => [atMs, text])).toEqual([
     [0, "a"],
     [20, "b"],
     [40, "c"],
@@ -144,53 +144,53 @@ it.each([
   "a paced stream delivers buffered bytes before %s without waiting",
   async (_, end, last) => {
     const script = scripted();
-    const heard = heardBy(paced(script.body, PACE_MS));
-    script.say("a");
+    const pieces = collectPieces(paced(script.body, PACE_MS));
+    script.send("a");
     await vi.advanceTimersByTimeAsync(1);
-    script.say("b");
+    script.send("b");
     await vi.advanceTimersByTimeAsync(1);
     end(script);
     await vi.advanceTimersByTimeAsync(0);
-    expect(heard.map(({ text }) => text)).toEqual(["a", "b", last]);
-    expect(heard.at(-1)?.atMs).toBe(2);
+    expect(pieces.map(({ text }) => text)).toEqual(["a", "b", last]);
+    expect(pieces.at(-1)?.atMs).toBe(2);
   },
 );
 
 it("a paced stream delivers buffered bytes and the end when its body is canceled", async () => {
-  const { body, say } = scripted();
+  const { body, send } = scripted();
   const reader = paced(body, PACE_MS);
-  const heard = heardBy(reader);
-  say("a");
+  const pieces = collectPieces(reader);
+  send("a");
   await vi.advanceTimersByTimeAsync(1);
-  say("b");
+  send("b");
   await vi.advanceTimersByTimeAsync(1);
   reader.cancel();
   await vi.advanceTimersByTimeAsync(0);
-  expect(heard.map(({ text }) => text)).toEqual(["a", "b", null]);
+  expect(pieces.map(({ text }) => text)).toEqual(["a", "b", null]);
 });
 
 it("a paced stream delivers buffered bytes once they reach 64 KiB", async () => {
-  const { body, say } = scripted();
-  const heard = heardBy(paced(body, PACE_MS));
-  say("a");
+  const { body, send } = scripted();
+  const pieces = collectPieces(paced(body, PACE_MS));
+  send("a");
   await vi.advanceTimersByTimeAsync(1);
-  say("b".repeat(64 * 1024 - 1));
+  send("b".repeat(64 * 1024 - 1));
   await vi.advanceTimersByTimeAsync(1);
-  expect(heard).toHaveLength(1);
-  say("c");
+  expect(pieces).toHaveLength(1);
+  send("c");
   await vi.advanceTimersByTimeAsync(1);
-  expect(heard.map(({ atMs, text }) => [atMs, text?.length])).toEqual([
+  expect(pieces.map(({ atMs, text }) => [atMs, text?.length])).toEqual([
     [0, 1],
     [2, 64 * 1024],
   ]);
 });
 
 it("a paced stream requests only one chunk ahead if the client doesn't read", async () => {
-  const { body, say, pulled } = scripted();
+  const { body, send, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
   await vi.advanceTimersByTimeAsync(0);
-  say("a");
+  send("a");
   expect(await first).not.toBeNull();
   const before = pulled();
   await vi.advanceTimersByTimeAsync(1000);
@@ -198,84 +198,84 @@ it("a paced stream requests only one chunk ahead if the client doesn't read", as
 });
 
 it("a paced stream delivers later bytes immediately if the clock steps back", async () => {
-  const { body, say } = scripted();
-  const heard = heardBy(paced(body, PACE_MS));
-  say("a");
+  const { body, send } = scripted();
+  const pieces = collectPieces(paced(body, PACE_MS));
+  send("a");
   await vi.advanceTimersByTimeAsync(1);
   vi.setSystemTime(1_000_000 - 60_000);
-  say("b");
+  send("b");
   await vi.advanceTimersByTimeAsync(0);
-  expect(heard.map(({ text }) => text)).toEqual(["a", "b"]);
+  expect(pieces.map(({ text }) => text)).toEqual(["a", "b"]);
 });
 
 it("a paced stream delivers every chunk separately if the pace is 0", async () => {
-  const { body, say, end } = scripted();
-  const heard = heardBy(paced(body, 0));
+  const { body, send, end } = scripted();
+  const pieces = collectPieces(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
-    say(text);
+    send(text);
     await vi.advanceTimersByTimeAsync(0);
   }
   end();
   await vi.advanceTimersByTimeAsync(0);
-  expect(heard.map(({ text }) => text)).toEqual(["a", "b", "c", null]);
+  expect(pieces.map(({ text }) => text)).toEqual(["a", "b", "c", null]);
 });
 
 /** Writes every 4 ms until the reader lets the runtime collect bytes. */
-async function untilFast(say: (text: string) => void): Promise<void> {
+async function untilFast(send: (text: string) => void): Promise<void> {
   for (let i = 0; i < 25; i++) {
-    say("a");
+    send("a");
     await vi.advanceTimersByTimeAsync(4);
   }
 }
 
 it("a paced stream reads a fast body once per interval, not once per chunk", async () => {
-  const { source, say, reads } = gathering();
-  const heard = heardBy(pacedSource(source));
-  await untilFast(say);
-  const before = { reads: reads(), heard: heard.length };
-  await untilFast(say);
-  await untilFast(say);
+  const { source, send, reads } = bufferingSource();
+  const pieces = collectPieces(pacedSource(source));
+  await untilFast(send);
+  const before = { reads: reads(), pieces: pieces.length };
+  await untilFast(send);
+  await untilFast(send);
   const times = Math.ceil(200 / PACE_MS);
   expect(reads() - before.reads).toBeLessThanOrEqual(times);
-  expect(heard.length - before.heard).toBeGreaterThanOrEqual(times - 2);
+  expect(pieces.length - before.pieces).toBeGreaterThanOrEqual(times - 2);
   await vi.advanceTimersByTimeAsync(PACE_MS);
-  expect(heard.map(({ text }) => text).join("")).toBe("a".repeat(75));
+  expect(pieces.map(({ text }) => text).join("")).toBe("a".repeat(75));
 });
 
 it("a paced stream delivers bytes on arrival after a fast body becomes slow", async () => {
-  const { source, say } = gathering();
-  const heard = heardBy(pacedSource(source));
-  await untilFast(say);
+  const { source, send } = bufferingSource();
+  const pieces = collectPieces(pacedSource(source));
+  await untilFast(send);
   await vi.advanceTimersByTimeAsync(500);
-  const before = heard.length;
+  const before = pieces.length;
   for (const text of ["b", "c", "d"]) {
-    say(text);
+    send(text);
     await vi.advanceTimersByTimeAsync(0);
-    expect(heard.at(-1)?.text).toBe(text);
+    expect(pieces.at(-1)?.text).toBe(text);
     await vi.advanceTimersByTimeAsync(20);
   }
-  expect(heard).toHaveLength(before + 3);
+  expect(pieces).toHaveLength(before + 3);
 });
 
 it.each(["the end", "a cancel"])(
   "a paced stream immediately delivers the bytes that the runtime buffered before %s",
   async (what) => {
-    const { source, say, end } = gathering();
+    const { source, send, end } = bufferingSource();
     const reader = pacedSource(source);
-    const heard = heardBy(reader);
-    await untilFast(say);
+    const pieces = collectPieces(reader);
+    await untilFast(send);
     await vi.advanceTimersByTimeAsync(
-      (heard.at(-1)?.atMs ?? 0) + PACE_MS + 1 - (Date.now() - 1_000_000),
+      (pieces.at(-1)?.atMs ?? 0) + PACE_MS + 1 - (Date.now() - 1_000_000),
     );
     const atMs = Date.now() - 1_000_000;
-    say("b");
-    say("c");
+    send("b");
+    send("c");
     if (what === "the end") end();
     else reader.cancel();
     await vi.advanceTimersByTimeAsync(1);
-    expect(heard.at(-1)).toMatchObject({ text: null });
-    expect(heard.at(-1)?.atMs).toBeLessThanOrEqual(atMs + 1);
-    expect(heard.map(({ text }) => text).join("")).toBe(`${"a".repeat(25)}bc`);
+    expect(pieces.at(-1)).toMatchObject({ text: null });
+    expect(pieces.at(-1)?.atMs).toBeLessThanOrEqual(atMs + 1);
+    expect(pieces.map(({ text }) => text).join("")).toBe(`${"a".repeat(25)}bc`);
   },
 );
 
@@ -288,29 +288,29 @@ it("a paced stream delivers everything in order and on time if the runtime buffe
     { minLength: 20, maxLength: 80 },
   );
   await fc.assert(
-    fc.asyncProperty(arrivals, async (said) => {
+    fc.asyncProperty(arrivals, async (chunks) => {
       vi.setSystemTime(1_000_000);
-      const { source, say, end } = gathering();
-      const heard = heardBy(pacedSource(source));
+      const { source, send, end } = bufferingSource();
+      const pieces = collectPieces(pacedSource(source));
       await vi.advanceTimersByTimeAsync(0);
       const due: { byMs: number; length: number }[] = [];
       let length = 0;
-      for (const { afterMs, text } of said) {
+      for (const { afterMs, text } of chunks) {
         await vi.advanceTimersByTimeAsync(afterMs);
-        say(text);
+        send(text);
         await vi.advanceTimersByTimeAsync(0);
         length += text.length;
         due.push({ byMs: Date.now() - 1_000_000 + PACE_MS, length });
       }
       await vi.advanceTimersByTimeAsync(PACE_MS);
-      expect(heard.map(({ text }) => text).join("")).toBe(said.map(({ text }) => text).join(""));
-      for (const { byMs, length: least } of due) {
-        const then = heard.filter((one) => one.atMs <= byMs).map(({ text }) => text);
-        expect(then.join("").length).toBeGreaterThanOrEqual(least);
+      expect(pieces.map(({ text }) => text).join("")).toBe(chunks.map(({ text }) => text).join(""));
+      for (const { byMs, length: minLength } of due) {
+        const then = pieces.filter((one) => one.atMs <= byMs).map(({ text }) => text);
+        expect(then.join("").length).toBeGreaterThanOrEqual(minLength);
       }
       end();
       await vi.advanceTimersByTimeAsync(0);
-      expect(heard.at(-1)?.text).toBeNull();
+      expect(pieces.at(-1)?.text).toBeNull();
     }),
     { numRuns: effortFor(20, 1000) },
   );
@@ -322,34 +322,34 @@ it("a paced stream delivers everything in order and on time, and nothing early",
     { maxLength: 30 },
   );
   await fc.assert(
-    fc.asyncProperty(arrivals, fc.constantFrom(1, 7, 16, 50), async (said, paceMs) => {
+    fc.asyncProperty(arrivals, fc.constantFrom(1, 7, 16, 50), async (chunks, paceMs) => {
       vi.setSystemTime(1_000_000);
-      const { body, say, end } = scripted();
-      const heard = heardBy(paced(body, paceMs));
+      const { body, send, end } = scripted();
+      const pieces = collectPieces(paced(body, paceMs));
       await vi.advanceTimersByTimeAsync(0);
       let atMs = 0;
       const due: { byMs: number; bytes: number }[] = [];
       let bytes = 0;
-      for (const { afterMs, text } of said) {
+      for (const { afterMs, text } of chunks) {
         await vi.advanceTimersByTimeAsync(afterMs);
         atMs += afterMs;
-        say(text);
+        send(text);
         await vi.advanceTimersByTimeAsync(0);
         bytes += new TextEncoder().encode(text).length;
         due.push({ byMs: atMs + paceMs, bytes });
       }
       await vi.advanceTimersByTimeAsync(paceMs);
-      const whole = heard.map(({ text }) => text).join("");
-      expect(whole).toBe(said.map(({ text }) => text.toWellFormed()).join(""));
-      for (const { byMs, bytes: least } of due) {
-        const then = heard.filter((one) => one.atMs <= byMs).map(({ text }) => text);
-        expect(new TextEncoder().encode(then.join("")).length).toBeGreaterThanOrEqual(least);
+      const whole = pieces.map(({ text }) => text).join("");
+      expect(whole).toBe(chunks.map(({ text }) => text.toWellFormed()).join(""));
+      for (const { byMs, bytes: minBytes } of due) {
+        const then = pieces.filter((one) => one.atMs <= byMs).map(({ text }) => text);
+        expect(new TextEncoder().encode(then.join("")).length).toBeGreaterThanOrEqual(minBytes);
       }
-      const apart = heard.slice(1).map((one, index) => one.atMs - (heard[index]?.atMs ?? 0));
-      expect(apart.filter((ms) => ms < paceMs)).toEqual([]);
+      const intervals = pieces.slice(1).map((one, index) => one.atMs - (pieces[index]?.atMs ?? 0));
+      expect(intervals.filter((ms) => ms < paceMs)).toEqual([]);
       end();
       await vi.advanceTimersByTimeAsync(0);
-      expect(heard.at(-1)?.text).toBeNull();
+      expect(pieces.at(-1)?.text).toBeNull();
     }),
     { numRuns: effortFor(20, 1000) },
   );

@@ -11,18 +11,18 @@ function reader(): ImageReader {
   const body = { model: "m", prompt: "a", n: 1 };
   const { signal } = new AbortController();
   const call = { kind: "image", body, upstreamId: "m", stream: false, signal } as const;
-  const made = IMAGE_PROTOCOL.pieces?.(undefined, new Headers(), call);
-  if (!(made instanceof ImageReader)) throw new Error("it doesn't read in pieces");
-  return made;
+  const imageReader = IMAGE_PROTOCOL.pieces?.(undefined, new Headers(), call);
+  if (!(imageReader instanceof ImageReader)) throw new Error("it doesn't read in pieces");
+  return imageReader;
 }
 
-/** Reads a response that arrives in chunks cut at the given places. */
+/** Reads a response that arrives in chunks cut at these places. */
 function read(text: string, cuts: readonly number[]): readonly StreamEvent[] {
   const bytes = new TextEncoder().encode(text);
   const places = [0, ...cuts.map((at) => at % bytes.length), bytes.length];
   const sorted = places.toSorted((a, b) => a - b);
-  const made = reader();
-  return sorted.slice(1).flatMap((to, at) => made.push(bytes.subarray(sorted[at], to)));
+  const imageReader = reader();
+  return sorted.slice(1).flatMap((to, at) => imageReader.push(bytes.subarray(sorted[at], to)));
 }
 
 /** Joins the pieces of each image. */
@@ -80,17 +80,17 @@ describe("the reader of generated images", () => {
   });
 
   it("finds the usage after 40 million bytes of an image without keeping these bytes", () => {
-    const made = reader();
+    const imageReader = reader();
     const encoder = new TextEncoder();
-    const events = [...made.push(encoder.encode('{"data":[{"b64_json":"'))];
+    const events = [...imageReader.push(encoder.encode('{"data":[{"b64_json":"'))];
     const piece = encoder.encode("A".repeat(MEGABYTE));
     let kept = 0;
     for (let bytes = 0; bytes < 40_000_000; bytes += MEGABYTE) {
-      const [event] = made.push(piece);
+      const [event] = imageReader.push(piece);
       expect(event?.kind === "piece" && event.text === piece).toBe(true);
-      kept = Math.max(kept, made.kept);
+      kept = Math.max(kept, imageReader.kept);
     }
-    events.push(...made.push(encoder.encode('"}],"usage":{"output_tokens":5}}')));
+    events.push(...imageReader.push(encoder.encode('"}],"usage":{"output_tokens":5}}')));
     expect(events).toMatchObject([
       { kind: "native" },
       { kind: "usage", usage: { image_token: 5 } },

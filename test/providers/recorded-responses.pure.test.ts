@@ -37,7 +37,7 @@ const callsWithId = (form: RegExp) =>
 const THOUGHT = { type: "anthropic.thinking", thinking: "Let me think." };
 
 /** The message of each scenario, which is the same for every provider. */
-const SAID: Readonly<Record<Scenario, object>> = {
+const MESSAGES: Readonly<Record<Scenario, object>> = {
   text: { content: "Hello, 世界!" },
   tool: { content: "Let me look.", tools: CALLS.slice(0, 1), finish: "tool_calls" },
   tools: { tools: CALLS, finish: "tool_calls" },
@@ -130,8 +130,8 @@ type Tool = { readonly arguments: string; readonly more: object };
 
 /** Parses the arguments of a message's calls, and formats their other fields to compare them all. */
 function readable(message: { readonly tools: readonly Tool[] }) {
-  const tools = message.tools.map(({ arguments: given, more, ...tool }) =>
-    Object.assign(tool, { arguments: JSON.parse(given) as unknown, more: JSON.stringify(more) }),
+  const tools = message.tools.map(({ arguments: args, more, ...tool }) =>
+    Object.assign(tool, { arguments: JSON.parse(args) as unknown, more: JSON.stringify(more) }),
   );
   return { ...message, tools };
 }
@@ -144,11 +144,11 @@ describe.each(Object.entries(RECORDINGS))(
     it.each(scenarios)(
       "becomes the same message as JSON and as a stream: %s",
       async (name, { json, stream }) => {
-        const said = { ...NOTHING, ...usage(used), ...SAID[name], ...own[name] };
+        const expected = { ...NOTHING, ...usage(used), ...MESSAGES[name], ...own[name] };
         const { answer } = await answerTo(provider, request, json);
-        expect(readable(wholeMessageOf(answer))).toMatchObject(said);
+        expect(readable(wholeMessageOf(answer))).toMatchObject(expected);
         const events = await eventsOf(provider, request, stream);
-        expect(readable(messageOf(events))).toMatchObject(said);
+        expect(readable(messageOf(events))).toMatchObject(expected);
         expect(events.at(-1)).toEqual({ kind: "end" });
       },
     );

@@ -32,22 +32,22 @@ function configOf(vars: Record<string, string>) {
 
 /** Responds to every request with `response`. Returns the requests. */
 function upstream(response: () => Response) {
-  const asked: { url: string; init: RequestInit }[] = [];
+  const requests: { url: string; init: RequestInit }[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
-    asked.push({ url: typeof input === "string" ? input : "", init: init ?? {} });
+    requests.push({ url: typeof input === "string" ? input : "", init: init ?? {} });
     return response();
   });
-  return asked;
+  return requests;
 }
 
-function ask(provider: Provider | undefined, stream = false) {
+function send(provider: Provider | undefined, stream = false) {
   if (provider === undefined) throw new Error("not configured");
   const body = { messages: [{ role: "developer", content: "Hi" }] };
   return provider.send(callOf({ upstreamId: "llama3.3", body, stream, cap: 9 }));
 }
 
-const askOpenAi = (vars: Record<string, string>) =>
-  ask(buildProviders(configOf({ OPENAI_API_KEY: "o", ...vars }), SANDBOX).get("openai"));
+const sendToOpenAi = (vars: Record<string, string>) =>
+  send(buildProviders(configOf({ OPENAI_API_KEY: "o", ...vars }), SANDBOX).get("openai"));
 
 function sentBody(init: RequestInit | undefined): unknown {
   return JSON.parse(typeof init?.body === "string" ? init.body : "null");
@@ -55,14 +55,14 @@ function sentBody(init: RequestInit | undefined): unknown {
 
 it("the provider Ollama gets max_tokens and a system role, without an Authorization header", async () => {
   const message = { role: "assistant", content: "Hello" };
-  const asked = upstream(() => Response.json({ choices: [{ message, finish_reason: "stop" }] }));
+  const requests = upstream(() => Response.json({ choices: [{ message, finish_reason: "stop" }] }));
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
-  const answer = await ask(buildProviders(config, SANDBOX).get("ollama"));
+  const answer = await send(buildProviders(config, SANDBOX).get("ollama"));
   expect(answer).toMatchObject({ kind: "json", usage: null });
-  expect(asked[0]?.url).toBe("http://localhost:11434/v1/chat/completions");
-  expect(new Headers(asked[0]?.init.headers).has("authorization")).toBe(false);
-  expect(asked[0]?.init.redirect).toBe("manual");
-  expect(sentBody(asked[0]?.init)).toEqual({
+  expect(requests[0]?.url).toBe("http://localhost:11434/v1/chat/completions");
+  expect(new Headers(requests[0]?.init.headers).has("authorization")).toBe(false);
+  expect(requests[0]?.init.redirect).toBe("manual");
+  expect(sentBody(requests[0]?.init)).toEqual({
     model: "llama3.3",
     messages: [{ role: "system", content: "Hi" }],
     max_tokens: 9,
@@ -72,15 +72,17 @@ it("the provider Ollama gets max_tokens and a system role, without an Authorizat
 it("the provider vLLM gets its key, and a request for usage in streams", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
-  const asked = upstream(() => new Response(chunks.map(openAiEvent).join("") + DONE, { headers }));
+  const requests = upstream(
+    () => new Response(chunks.map(openAiEvent).join("") + DONE, { headers }),
+  );
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL), VLLM_KEY: "secret-vllm" });
-  const answer = await ask(buildProviders(config, SANDBOX).get("vllm"), true);
+  const answer = await send(buildProviders(config, SANDBOX).get("vllm"), true);
   if (answer.kind !== "stream") throw new Error("no stream");
   const kinds = (await answer.events.next())?.map((event) => event.kind);
   expect(kinds).toEqual(["chunk", "chunk", "usage", "end"]);
   expect(await answer.events.next()).toBeNull();
-  expect(new Headers(asked[0]?.init.headers).get("authorization")).toBe("Bearer secret-vllm");
-  expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
+  expect(new Headers(requests[0]?.init.headers).get("authorization")).toBe("Bearer secret-vllm");
+  expect(sentBody(requests[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
 it("a provider is available once its key, or the secret named in its PROVIDERS entry, is set", () => {
@@ -100,12 +102,12 @@ it("a provider is available once its key, or the secret named in its PROVIDERS e
 });
 
 it("the provider OpenAI is called at this region's host or at a configured proxy", async () => {
-  const asked = upstream(() => new Response("", { status: 500 }));
-  await askOpenAi({ OPENAI_RESIDENCY: "on" });
-  await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
-  await askOpenAi({ REGION: "us" });
-  await askOpenAi({ OPENAI_BASE_URL: "https://proxy.example/openai" });
-  expect(asked.map((one) => one.url)).toEqual([
+  const requests = upstream(() => new Response("", { status: 500 }));
+  await sendToOpenAi({ OPENAI_RESIDENCY: "on" });
+  await sendToOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
+  await sendToOpenAi({ REGION: "us" });
+  await sendToOpenAi({ OPENAI_BASE_URL: "https://proxy.example/openai" });
+  expect(requests.map((one) => one.url)).toEqual([
     "https://eu.api.openai.com/v1/chat/completions",
     "https://us.api.openai.com/v1/chat/completions",
     "https://api.openai.com/v1/chat/completions",
@@ -129,7 +131,7 @@ it("a provider's redirect, invalid body or network error becomes a failure witho
   for (const response of bad) {
     for (const stream of [true, false]) {
       upstream(response);
-      const answer = await ask(provider, stream);
+      const answer = await send(provider, stream);
       expect(answer).toMatchObject({ kind: "failure", failure: { kind: "retry" } });
       expect(JSON.stringify(answer)).not.toMatch(/canary|localhost|169/);
     }

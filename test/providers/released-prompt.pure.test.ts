@@ -12,7 +12,7 @@ import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
  * Returns a stream that its second route started after the first one failed, and a reference to its
  * prompt.
  */
-async function begun(provider: Provider, upstreamId: string) {
+async function startStream(provider: Provider, upstreamId: string) {
   const body = chatOf({ messages: [{ role: "user", content: "a long prompt" }] });
   const prompt = new WeakRef<object>(body);
   const stop = new StopSource();
@@ -47,11 +47,11 @@ const STREAMS = CASES.filter(
 );
 
 it("an adapter releases the prompt's memory once streaming starts", async () => {
-  const plain = await begun(PLAIN, "m");
+  const plain = await startStream(PLAIN, "m");
   const open = [{ id: PLAIN.id, ...plain }];
   for (const { provider, upstreamId, reply } of STREAMS) {
     mockNetwork(reply);
-    open.push({ id: provider.id, ...(await begun(provider, upstreamId)) });
+    open.push({ id: provider.id, ...(await startStream(provider, upstreamId)) });
   }
   for (const { id, prompt, stop, served } of open) {
     expect(await surviveCollections(prompt), id).toBeUndefined();

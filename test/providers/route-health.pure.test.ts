@@ -25,7 +25,7 @@ describe("a route's health", () => {
     for (let at = 0; at < 6; at++) {
       health.recordFailure("up:m", "free", BAD_KEY, nowMs);
       const out = health.requestPermit("up:m", nowMs);
-      if (!isCooldownReason(out)) throw new Error("not left out");
+      if (!isCooldownReason(out)) throw new Error("not in cooldown");
       expect(out.why).toBe("disabled");
       lengths.push((out.untilMs - nowMs) / MINUTE);
       nowMs = out.untilMs;
@@ -96,7 +96,7 @@ describe("a route's health", () => {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
       const probe = health.requestPermit("up:m", 15_000);
-      if (isCooldownReason(probe)) throw new Error("left out");
+      if (isCooldownReason(probe)) throw new Error("in cooldown");
       health.recordFailure("up:m", probe, failure, 15_000);
       expect(isCooldownReason(health.requestPermit("up:m", 15_000 + MINUTE))).toBe(false);
     }
@@ -118,7 +118,7 @@ describe("a route's health", () => {
       state: "half_open",
     });
     const probe = health.requestPermit("up:m", 15_000);
-    if (isCooldownReason(probe)) throw new Error("left out");
+    if (isCooldownReason(probe)) throw new Error("in cooldown");
     health.recordSuccess("up:m", probe, 15_000);
     // Its minute has passed, so it is called again. Only a success proves its key.
     expect(health.unavailableRoutes(MINUTE)).toEqual([

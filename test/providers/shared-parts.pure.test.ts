@@ -21,12 +21,12 @@ it.each([
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
       const first = new AcceptedToolCallIds(shape);
-      const given = ids.map((id) => first.idFor(id));
-      for (const id of given) expect(id).toMatch(shape.pattern);
-      expect(new Set(given).size).toBe(ids.length);
-      expect(ids.map((id) => first.idFor(id))).toEqual(given);
+      const validIds = ids.map((id) => first.idFor(id));
+      for (const id of validIds) expect(id).toMatch(shape.pattern);
+      expect(new Set(validIds).size).toBe(ids.length);
+      expect(ids.map((id) => first.idFor(id))).toEqual(validIds);
       const again = new AcceptedToolCallIds(shape);
-      expect(ids.map((id) => again.idFor(id))).toEqual(given);
+      expect(ids.map((id) => again.idFor(id))).toEqual(validIds);
     }),
   );
 });
@@ -126,9 +126,9 @@ it("an embeddings batch fails if a part fails, has no usage if a part has none, 
   const ok: ProviderResult = { kind: "json", ...createEmbeddingList([[1]], null) };
   expect(await embedInBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
   const failure = { kind: "overloaded", reason: "429" } as const;
-  let asked = 0;
+  let callCount = 0;
   const second = (): Promise<ProviderResult> =>
-    Promise.resolve(asked++ === 0 ? ok : { kind: "failure", failure });
+    Promise.resolve(callCount++ === 0 ? ok : { kind: "failure", failure });
   expect(await embedInBatches(call, 1, second)).toEqual({ kind: "failure", failure });
   const tokens = callOf({ kind: "embeddings", body: { input: [1, 2] } });
   expect(await embedInBatches(tokens, 1, second)).toMatchObject({

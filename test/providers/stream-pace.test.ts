@@ -19,24 +19,24 @@ async function batchesOf(
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const say = async (): Promise<void> => {
+  const writeChunks = async (): Promise<void> => {
     for (const chunk of chunks) {
       await writer.write(encoder.encode(chunk));
     }
     await writer.close();
   };
-  const said = say();
+  const written = writeChunks();
   const events = createBatchedEventStream(readable, createSseReader(payloads), paceMs);
   const batches: number[] = [];
   for (let batch = await events.next(); batch !== null;) {
     if (batch.length > 0) batches.push(batch.length);
     batch = await events.next();
   }
-  await said;
+  await written;
   return batches;
 }
 
-const SAID = [
+const CHUNKS = [
   payload({ role: "assistant", content: "" }),
   payload({ content: "a" }),
   payload({ content: "b" }),
@@ -44,13 +44,13 @@ const SAID = [
 ];
 
 it("a stream delivers the role and the first words immediately, and later words at the configured pace", async () => {
-  expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
+  expect(await batchesOf(CHUNKS, PACE_MS)).toEqual([1, 1, 2]);
 });
 
 it("a stream's pace starts with the first output, not with comments, usage or roles", async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
-  expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
+  expect(await batchesOf([...before, ...CHUNKS.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
 });
 
 const NATIVE = [
@@ -71,16 +71,16 @@ const NATIVE = [
 it.each(NATIVE)(
   "a stream in the format of $name is delivered at the configured pace",
   async ({ reader, event, deltaOf }) => {
-    const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
+    const chunks = ["a", "b", "c", "d"].map((text, sequence_number) => {
       const delta = deltaOf(text);
       return `data: ${JSON.stringify({ sequence_number, ...event, delta })}\n\n`;
     });
-    expect(await batchesOf(said, PACE_MS, reader)).toEqual([1, 3]);
+    expect(await batchesOf(chunks, PACE_MS, reader)).toEqual([1, 3]);
   },
 );
 
 it("a stream delivers every chunk separately if the pace is 0", async () => {
-  expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
+  expect(await batchesOf(CHUNKS, 0)).toEqual([1, 1, 1, 1]);
 });
 
 it("a stream ends without a failure if the gateway cancels the stream within an event", async () => {
@@ -91,7 +91,7 @@ it("a stream ends without a failure if the gateway cancels the stream within an 
     createSseReader(new ChatChunkReader()),
     PACE_MS,
   );
-  void writer.write(new TextEncoder().encode(SAID.join("") + SAID[1]?.slice(0, 20)));
+  void writer.write(new TextEncoder().encode(CHUNKS.join("") + CHUNKS[1]?.slice(0, 20)));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
   events.cancel();
@@ -103,7 +103,7 @@ it("a stream delivers collected events when canceled, because they may contain t
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
   const events = createBatchedEventStream(readable, createSseReader(new ChatChunkReader()), 10_000);
-  void writer.write(encoder.encode(SAID.join("")));
+  void writer.write(encoder.encode(CHUNKS.join("")));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
   await writer.write(encoder.encode(payload({ content: "d" })));
@@ -116,7 +116,7 @@ it("a stream delivers collected events when canceled, because they may contain t
 it("a stream is read to the end after [DONE], so that the connection can be reused", async () => {
   let pulls = 0;
   const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
-  const done = new TextEncoder().encode(`${SAID.join("")}${finish}data: [DONE]\n\n`);
+  const done = new TextEncoder().encode(`${CHUNKS.join("")}${finish}data: [DONE]\n\n`);
   const body = new ReadableStream<Uint8Array>(
     {
       pull(to) {

@@ -103,7 +103,7 @@ it("the error for a rejected request keeps a valid param and code, but no other 
 });
 
 it("every provider's error for a too long prompt gets the code and text that clients match", () => {
-  const said = [
+  const errors = [
     {
       message:
         "This model's maximum context length is 128000 tokens. However, you requested 130112.",
@@ -113,7 +113,7 @@ it("every provider's error for a too long prompt gets the code and text that cli
     { message: "Please reduce the length of the messages or completion." },
     { message: "too big", code: "context_length_exceeded" },
   ];
-  for (const error of said) {
+  for (const error of errors) {
     expect(failure(400, error)).toMatchObject({
       code: "context_length_exceeded",
       message: expect.stringContaining("maximum context length"),

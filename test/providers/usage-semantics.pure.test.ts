@@ -51,7 +51,7 @@ function readerOf(name: string): Reader {
 const RECORDED = `
 generic | an unnamed server whose total alone shows that reasoning is separate | 36 0 0 150 50 | 36 150 186
 {"usage":{"prompt_tokens":36,"completion_tokens":100,"total_tokens":186,"completion_tokens_details":{"reasoning_tokens":50}}}
-generic | an unnamed server such as Moonshot, with cached_tokens beside the counts | 7 12 0 13 0 | 19 13 32
+generic | an unnamed server such as Moonshot, with cached_tokens next to the counts | 7 12 0 13 0 | 19 13 32
 {"usage":{"prompt_tokens":19,"completion_tokens":13,"total_tokens":32,"cached_tokens":12}}
 openai | OpenAI: what was cached and written is in the prompt, reasoning in the completion | 30 60 10 50 20 | 100 50 150
 {"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":10},"completion_tokens_details":{"reasoning_tokens":20}}}
@@ -71,7 +71,7 @@ mistral | Mistral, with num_cached_tokens | 4 16 0 2 0 | 20 2 22
 {"usage":{"prompt_tokens":20,"completion_tokens":2,"total_tokens":22,"num_cached_tokens":16,"request_count":1}}
 mistral | Mistral, with prompt_token_details | 13 7 0 2 0 | 20 2 22
 {"usage":{"prompt_tokens":20,"completion_tokens":2,"total_tokens":22,"prompt_token_details":{"cached_tokens":7}}}
-xai | xAI: reasoning is beside the completion | 1 11 0 291 290 | 12 291 303
+xai | xAI: reasoning is separate from the completion | 1 11 0 291 290 | 12 291 303
 {"usage":{"prompt_tokens":12,"completion_tokens":1,"total_tokens":303,"prompt_tokens_details":{"text_tokens":12,"cached_tokens":11},"completion_tokens_details":{"reasoning_tokens":290}}}
 xai | xAI: more was cached than the prompt has | 4142 4328 0 254 0 | 8470 254 8724
 {"usage":{"prompt_tokens":4142,"completion_tokens":254,"total_tokens":8724,"prompt_tokens_details":{"cached_tokens":4328}}}
@@ -93,9 +93,9 @@ generic | generic | 2 40 0 17 9 | 42 17 59
 {"usage":{"prompt_tokens":42,"completion_tokens":17,"total_tokens":59,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":9}}}
 cerebras | Cerebras | 66 256 0 104 97 | 322 104 426
 {"usage":{"total_tokens":426,"completion_tokens":104,"completion_tokens_details":{"reasoning_tokens":97},"prompt_tokens":322,"prompt_tokens_details":{"cached_tokens":256}}}
-generic | xAI's count at a host whose profile does not have it: the total tells | 12 0 0 291 290 | 12 291 303
+generic | xAI's count at a host whose profile does not have it: the total decides | 12 0 0 291 290 | 12 291 303
 {"usage":{"prompt_tokens":12,"completion_tokens":1,"total_tokens":303,"completion_tokens_details":{"reasoning_tokens":290}}}
-generic | more reasoning than the output can contain: it is beside the output | 12 0 0 291 290 | 12 291 303
+generic | more reasoning than the output can contain: it is separate from the output | 12 0 0 291 290 | 12 291 303
 {"usage":{"prompt_tokens":12,"completion_tokens":1,"total_tokens":13,"completion_tokens_details":{"reasoning_tokens":290}}}
 xai | no usage | none | none
 {"usage":null}
@@ -109,9 +109,9 @@ converse | Bedrock Converse without a cache | 125 0 0 45 0 | 125 45 170
 {"usage":{"inputTokens":125,"outputTokens":45,"totalTokens":170}}
 gemini | Gemini: prompt includes what was cached, candidates leave thoughts out | 20 9 0 60 45 | 29 60 89
 {"usageMetadata":{"promptTokenCount":29,"candidatesTokenCount":15,"totalTokenCount":89,"cachedContentTokenCount":9,"thoughtsTokenCount":45}}
-gemini | Gemini: what tools put into the prompt is counted beside it | 17 0 0 5 0 | 17 5 22
+gemini | Gemini: what tools put into the prompt is counted separately | 17 0 0 5 0 | 17 5 22
 {"usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":7,"candidatesTokenCount":5,"totalTokenCount":22}}
-gemini | Gemini that only thought: candidates are left out | 9 0 0 185 185 | 9 185 194
+gemini | Gemini that only thought: candidates are omitted | 9 0 0 185 185 | 9 185 194
 {"usageMetadata":{"promptTokenCount":9,"totalTokenCount":194,"thoughtsTokenCount":185}}
 cohere | Cohere: billed units, never the tokens with its own instructions | 12 0 0 7 0 | 12 7 19
 {"usage":{"billed_units":{"input_tokens":12,"output_tokens":7},"tokens":{"input_tokens":507,"output_tokens":10},"cached_tokens":448}}
@@ -128,17 +128,17 @@ const RECORDINGS = RECORDED.trim()
 
 it.each(RECORDINGS)(
   "usage reported by a provider is converted to the gateway's token counts (%s): %s",
-  (...[reader = "", , ours = "", shown = "", raw = ""]) => {
+  (...[reader = "", , counts = "", openAiCounts = "", raw = ""]) => {
     const usage = readerOf(reader)(JSON.parse(raw) as JsonObject);
     const { input, cacheRead, cacheWrite, output, reasoning } = usage ?? {};
     const view = usage && toOpenAiUsage(usage);
     expect({
-      ours: usage === null ? "none" : [input, cacheRead, cacheWrite, output, reasoning].join(" "),
-      shown:
+      counts: usage === null ? "none" : [input, cacheRead, cacheWrite, output, reasoning].join(" "),
+      openAiCounts:
         view === null
           ? "none"
           : [view["prompt_tokens"], view["completion_tokens"], view["total_tokens"]].join(" "),
-    }).toEqual({ ours, shown });
+    }).toEqual({ counts, openAiCounts });
   },
 );
 
@@ -195,8 +195,8 @@ it.each([
   ["Titan", () => bedrockAnswer({ embedding: [1], inputTextTokenCount: 0 }, CALL, new Headers())],
   ["Cohere at Bedrock", () => bedrockAnswer({ embeddings: { float: [[1]] } }, CALL, counted)],
 ])("embeddings of %s without a token count have no usage", (_name, answer) => {
-  const given = answer();
-  expect(given?.body["data"]).toHaveLength(1);
-  expect(given?.usage).toBeNull();
-  expect(given?.body).not.toHaveProperty("usage");
+  const result = answer();
+  expect(result?.body["data"]).toHaveLength(1);
+  expect(result?.usage).toBeNull();
+  expect(result?.body).not.toHaveProperty("usage");
 });

@@ -17,18 +17,22 @@ const ALGORITHM = {
   publicExponent: new Uint8Array([1, 0, 1]),
 };
 
-const made = crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]).then(async (pair) => {
-  if (!("privateKey" in pair)) throw new Error("no pair");
-  const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
-  if (!(der instanceof ArrayBuffer)) throw new Error("no DER");
-  const lines = new Uint8Array(der).toBase64().match(/.{1,64}/g) ?? [];
-  const pem = ["-----BEGIN PRIVATE KEY-----", ...lines, "-----END PRIVATE KEY-----", ""].join("\n");
-  return { pem, publicKey: pair.publicKey };
-});
+const keyPair = crypto.subtle
+  .generateKey(ALGORITHM, true, ["sign", "verify"])
+  .then(async (pair) => {
+    if (!("privateKey" in pair)) throw new Error("no pair");
+    const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
+    if (!(der instanceof ArrayBuffer)) throw new Error("no DER");
+    const lines = new Uint8Array(der).toBase64().match(/.{1,64}/g) ?? [];
+    const pem = ["-----BEGIN PRIVATE KEY-----", ...lines, "-----END PRIVATE KEY-----", ""].join(
+      "\n",
+    );
+    return { pem, publicKey: pair.publicKey };
+  });
 
 /** Returns the account's JSON key in the format of Google's console. */
 export async function credentials(): Promise<string> {
-  return JSON.stringify({ ...ACCOUNT, private_key: (await made).pem }, null, 2);
+  return JSON.stringify({ ...ACCOUNT, private_key: (await keyPair).pem }, null, 2);
 }
 
 function plain(part: string): object {
@@ -41,8 +45,8 @@ export async function verified(assertion: string): Promise<unknown> {
   const [head = "", claims = "", signature = ""] = assertion.split(".");
   const bytes = Uint8Array.fromBase64(signature, { alphabet: "base64url" });
   const text = new TextEncoder().encode(`${head}.${claims}`);
-  const sound = await crypto.subtle.verify(ALGORITHM, (await made).publicKey, bytes, text);
-  return sound ? { ...plain(head), ...plain(claims) } : null;
+  const isValid = await crypto.subtle.verify(ALGORITHM, (await keyPair).publicKey, bytes, text);
+  return isValid ? { ...plain(head), ...plain(claims) } : null;
 }
 
 /** Returns Vertex AI in the EU. By default, the clock is fixed. */

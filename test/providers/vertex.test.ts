@@ -7,7 +7,7 @@ import type { SentRequest } from "./adapter-kit.ts";
 import { builtIn, configOf, MODEL } from "./google-kit.ts";
 import { ACCOUNT, credentials, TOKEN, token, verified, vertexProvider } from "./vertex-kit.ts";
 
-const ask = (provider: Provider) => provider.send(callOf({ upstreamId: MODEL }));
+const send = (provider: Provider) => provider.send(callOf({ upstreamId: MODEL }));
 const ANSWER = GOOGLE_CHAT.text.json;
 const REFUSED = GOOGLE_FAILURES.errors["unauthenticated"] ?? TOKEN;
 const NOW_MS = 1_760_000_000_999;
@@ -15,16 +15,16 @@ const kindOf = (answer: ProviderResult) =>
   answer.kind === "failure" ? answer.failure : answer.kind;
 
 /** Returns the called hosts in order: "token", or "model" with its token. */
-function steps(asked: readonly SentRequest[]): string[] {
-  return asked.map(({ url, headers }) =>
+function steps(requests: readonly SentRequest[]): string[] {
+  return requests.map(({ url, headers }) =>
     url.includes("oauth2") ? "token" : `model ${headers.get("authorization") ?? ""}`,
   );
 }
 
 it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt to the right region", async () => {
-  const asked = mockNetwork([TOKEN, ANSWER]);
-  expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
-  const [exchange, prompt] = asked;
+  const requests = mockNetwork([TOKEN, ANSWER]);
+  expect(kindOf(await send(await vertexProvider(() => NOW_MS)))).toBe("json");
+  const [exchange, prompt] = requests;
   expect(exchange?.url).toBe("https://oauth2.googleapis.com/token");
   expect(exchange?.headers.get("content-type")).toBe("application/x-www-form-urlencoded");
   const form = new URLSearchParams(exchange?.text);
@@ -44,13 +44,13 @@ it("the Vertex provider exchanges a signed assertion for a token, and sends the 
   );
   expect(prompt?.headers.get("authorization")).toBe("Bearer ya29.canary-token");
   expect(prompt?.headers.has("x-goog-api-key")).toBe(false);
-  expect(asked.every((one) => one.init.redirect === "manual")).toBe(true);
+  expect(requests.every((one) => one.init.redirect === "manual")).toBe(true);
 });
 
 it("the Vertex provider streams like the Gemini API", async () => {
   const provider = await vertexProvider();
   mockNetwork([TOKEN, ANSWER]);
-  await ask(provider);
+  await send(provider);
   const list = await eventsOf(provider, { upstreamId: MODEL }, GOOGLE_CHAT.tools.stream);
   expect(messageOf(list).tools).toHaveLength(3);
 });
@@ -61,10 +61,10 @@ it("the Vertex provider derives its address from the region or from the configur
     VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
     VERTEX_TOKEN_URL: "https://tokens.example/t",
   });
-  const asked = mockNetwork([TOKEN, ANSWER, TOKEN, ANSWER]);
-  await ask(us);
-  await ask(own);
-  expect(asked.map((one) => one.url.replace(/\/publishers.*/, ""))).toEqual([
+  const requests = mockNetwork([TOKEN, ANSWER, TOKEN, ANSWER]);
+  await send(us);
+  await send(own);
+  expect(requests.map((one) => one.url.replace(/\/publishers.*/, ""))).toEqual([
     "https://oauth2.googleapis.com/token",
     "https://aiplatform.us.rep.googleapis.com/v1/projects/canary-project/locations/us",
     "https://tokens.example/t",
@@ -75,13 +75,13 @@ it("the Vertex provider derives its address from the region or from the configur
 it("the Vertex provider reuses a token until five minutes before it expires", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
-  const asked = mockNetwork([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
-  await ask(provider);
+  const requests = mockNetwork([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
+  await send(provider);
   nowMs += 3_299_000 - 1;
-  await ask(provider);
+  await send(provider);
   nowMs += 1;
-  await ask(provider);
-  expect(steps(asked)).toEqual([
+  await send(provider);
+  expect(steps(requests)).toEqual([
     "token",
     "model Bearer a",
     "model Bearer a",
@@ -92,14 +92,14 @@ it("the Vertex provider reuses a token until five minutes before it expires", as
 
 it("concurrent calls of the Vertex provider share one token exchange, even if the exchange fails", async () => {
   const provider = await vertexProvider();
-  const asked = mockNetwork([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
-  const failed = await Promise.all([ask(provider), ask(provider), ask(provider)]);
+  const requests = mockNetwork([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
+  const failed = await Promise.all([send(provider), send(provider), send(provider)]);
   const failure = { kind: "retry", reason: "token_503" };
   expect(failed.map(kindOf)).toEqual([failure, failure, failure]);
-  expect(asked).toHaveLength(1);
-  const answers = await Promise.all([ask(provider), ask(provider), ask(provider)]);
+  expect(requests).toHaveLength(1);
+  const answers = await Promise.all([send(provider), send(provider), send(provider)]);
   expect(answers.map(kindOf)).toEqual(["json", "json", "json"]);
-  expect(steps(asked).filter((step) => step === "token")).toHaveLength(2);
+  expect(steps(requests).filter((step) => step === "token")).toHaveLength(2);
 });
 
 it("concurrent calls of the Vertex provider wait for a slow token exchange", async () => {
@@ -114,7 +114,7 @@ it("concurrent calls of the Vertex provider wait for a slow token exchange", asy
     exchanges++;
     return response.promise;
   });
-  const calls = [ask(provider), ask(provider)];
+  const calls = [send(provider), send(provider)];
   await vi.waitUntil(() => exchanges > 0);
   await new Promise((resolve) => setTimeout(resolve, 50));
   response.resolve(new Response(TOKEN.body, { headers: { ...TOKEN.headers } }));
@@ -127,32 +127,32 @@ it("the Vertex provider recovers after a token exchange is aborted along with it
   // Seconds become milliseconds for this provider only, because fake timers would affect all
   // requests.
   const { setTimeout: later } = globalThis;
-  const hurried = vi.spyOn(globalThis, "setTimeout");
-  hurried.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));
+  const setTimeoutMock = vi.spyOn(globalThis, "setTimeout");
+  setTimeoutMock.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));
   try {
     let exchanges = 0;
     vi.spyOn(globalThis, "fetch").mockImplementation((input) => {
       const isExchange = input === "https://oauth2.googleapis.com/token";
       const { body, headers } = isExchange ? TOKEN : ANSWER;
-      const dies = isExchange && ++exchanges === 1;
-      return dies
+      const isHanging = isExchange && ++exchanges === 1;
+      return isHanging
         ? Promise.withResolvers<Response>().promise
         : Promise.resolve(new Response(body, { headers: { ...headers } }));
     });
-    void ask(provider);
+    void send(provider);
     // Signing takes real turns of the event loop.
     await vi.waitUntil(() => exchanges === 1);
-    const second = ask(provider);
+    const second = send(provider);
     expect(kindOf(await second)).toBe("json");
     expect(exchanges).toBe(2);
   } finally {
-    hurried.mockRestore();
+    setTimeoutMock.mockRestore();
   }
 });
 
 it("the Vertex provider replaces a rejected token once, and disables the route after another rejection", async () => {
   const provider = await vertexProvider();
-  const asked = mockNetwork([
+  const requests = mockNetwork([
     token("a"),
     REFUSED,
     token("b"),
@@ -161,11 +161,11 @@ it("the Vertex provider replaces a rejected token once, and disables the route a
     token("c"),
     REFUSED,
   ]);
-  expect(kindOf(await ask(provider))).toBe("json");
-  expect(steps(asked)).toEqual(["token", "model Bearer a", "token", "model Bearer b"]);
-  expect(asked[3]?.text).toBe(asked[1]?.text);
-  expect(kindOf(await ask(provider))).toEqual({ kind: "disabled", reason: "401" });
-  expect(asked).toHaveLength(7);
+  expect(kindOf(await send(provider))).toBe("json");
+  expect(steps(requests)).toEqual(["token", "model Bearer a", "token", "model Bearer b"]);
+  expect(requests[3]?.text).toBe(requests[1]?.text);
+  expect(kindOf(await send(provider))).toEqual({ kind: "disabled", reason: "401" });
+  expect(requests).toHaveLength(7);
 });
 
 it.each<[string, RawReply, object]>([
@@ -182,16 +182,16 @@ it.each<[string, RawReply, object]>([
 ])(
   "the Vertex provider sends no prompt after a token exchange that fails with %s",
   async (_name, reply, failure) => {
-    const asked = mockNetwork(reply);
-    expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
-    expect(asked).toHaveLength(1);
+    const requests = mockNetwork(reply);
+    expect(kindOf(await send(await vertexProvider()))).toEqual(failure);
+    expect(requests).toHaveLength(1);
   },
 );
 
 it("the Vertex provider returns no account data in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
   mockNetwork([TOKEN, jsonReply(errorBody(400, "INVALID_ARGUMENT", text), 400)]);
-  const answer = await ask(await vertexProvider());
+  const answer = await send(await vertexProvider());
   expect(JSON.stringify(answer)).not.toMatch(/canary/);
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
@@ -256,12 +256,12 @@ const withKey = (private_key: string) =>
   });
 
 it("the Vertex provider disables the route if the private key is invalid, and accepts escaped line breaks", async () => {
-  const asked = mockNetwork([TOKEN, ANSWER]);
+  const requests = mockNetwork([TOKEN, ANSWER]);
   for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
-    const answer = await ask(await withKey(key));
+    const answer = await send(await withKey(key));
     expect(kindOf(answer)).toEqual({ kind: "disabled", reason: "private_key" });
   }
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
   const { private_key: sound } = JSON.parse(await credentials()) as { private_key: string };
-  expect(kindOf(await ask(await withKey(sound.replaceAll("\n", "\\n"))))).toBe("json");
+  expect(kindOf(await send(await withKey(sound.replaceAll("\n", "\\n"))))).toBe("json");
 });

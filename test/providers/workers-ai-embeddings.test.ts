@@ -20,8 +20,8 @@ const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) =
 it("the Workers AI adapter sends texts in batches of 100, and returns vectors in order without usage", async () => {
   const input = Array.from({ length: 250 }, (_, at) => `text ${at}`);
   const replies = [vectors(100), vectors(100, 100), vectors(50, 200)];
-  const { answer, asked } = await answerTo(provider, embed({ input }), replies);
-  const sizes = asked.map((one) => (one.json["inputs"] as { text: string[] }).text.length);
+  const { answer, requests } = await answerTo(provider, embed({ input }), replies);
+  const sizes = requests.map((one) => (one.json["inputs"] as { text: string[] }).text.length);
   expect(sizes).toEqual([100, 100, 50]);
   if (answer.kind !== "json") throw new Error("no answer");
   expect(answer.usage).toBeNull();
@@ -30,11 +30,11 @@ it("the Workers AI adapter sends texts in batches of 100, and returns vectors in
 });
 
 it("the Workers AI adapter requests the model's pooling if possible, and rejects a response with any other pooling", async () => {
-  const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
-  expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
+  const { answer, requests } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
+  expect(requests[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
   expect(answer.kind).toBe("json");
   const m3 = await answerTo(provider, embed({ input: "a" }), vectors(1));
-  expect(m3.asked.at(-1)?.json["inputs"]).toEqual({ text: ["a"] });
+  expect(m3.requests.at(-1)?.json["inputs"]).toEqual({ text: ["a"] });
   const other = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1, 0, "mean"));
   expect(other.answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
@@ -69,11 +69,13 @@ const configWith = (more: object) =>
   });
 
 it("the Workers AI provider is available if its binding exists, and has no region", async () => {
-  const [without, having] = [configWith({}), configWith({ AI: BINDING })];
-  if (!without.ok || !having.ok) throw new Error("bad configuration");
-  expect(listActiveProviders(without.config)).toEqual([]);
-  expect(listActiveProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
-  const built = buildProviders(having.config, provider).get("workers-ai");
+  const [withoutBinding, withBinding] = [configWith({}), configWith({ AI: BINDING })];
+  if (!withoutBinding.ok || !withBinding.ok) throw new Error("bad configuration");
+  expect(listActiveProviders(withoutBinding.config)).toEqual([]);
+  expect(listActiveProviders(withBinding.config)).toEqual([
+    { id: "workers-ai", regions: ["global"] },
+  ]);
+  const built = buildProviders(withBinding.config, provider).get("workers-ai");
   const { answer } = await answerTo(built ?? provider, {}, jsonReply('{"response":"Hi"}'));
   expect(built).toBeDefined();
   expect(answer).toMatchObject({ kind: "json" });

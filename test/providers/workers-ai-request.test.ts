@@ -14,14 +14,14 @@ const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
 
 it("the Workers AI adapter calls the binding for a raw response, with the model and output cap but without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
-  const { asked } = await answerTo(
+  const { requests } = await answerTo(
     provider,
     { body, upstreamId: LLAMA },
     WORKERS_AI_CHAT.text.json,
   );
-  expect(asked[0]?.headers.get("cf-consn-model-id")).toBe(LLAMA);
-  expect(asked[0]?.init.signal).toBeInstanceOf(AbortSignal);
-  expect(asked[0]?.json).toEqual({
+  expect(requests[0]?.headers.get("cf-consn-model-id")).toBe(LLAMA);
+  expect(requests[0]?.init.signal).toBeInstanceOf(AbortSignal);
+  expect(requests[0]?.json).toEqual({
     inputs: { messages: [{ role: "user", content: "Hi" }], temperature: 0.5, max_tokens: 256 },
     options: { returnRawResponse: true },
   });
@@ -61,8 +61,8 @@ it("the Workers AI adapter converts tool call IDs to nine letters for Mistral, t
     { role: "tool", tool_call_id: "call_of_another", content: "done" },
   ];
   const inputs = inputsOf({ messages }, "@cf/mistralai/mistral-small-3.1-24b-instruct");
-  const [said = {}, result] = (inputs as { messages: JsonObject[] }).messages;
-  const [mapped] = said["tool_calls"] as { id: string }[];
+  const [assistant = {}, result] = (inputs as { messages: JsonObject[] }).messages;
+  const [mapped] = assistant["tool_calls"] as { id: string }[];
   expect(mapped?.id).toMatch(/^[a-zA-Z0-9]{9}$/);
   expect(result).toMatchObject({ tool_call_id: mapped?.id, name: "f" });
 });
@@ -133,9 +133,9 @@ it("the Workers AI adapter maps an effort to the model's nearest effort, and dis
     ["@cf/moonshotai/kimi-k2.7-code", "low", undefined],
     [LLAMA, "high", undefined],
   ];
-  for (const [model, asked, effort] of rows) {
-    const inputs = inputsOf({ reasoning_effort: asked }, model) as JsonObject;
-    expect([model, asked, inputs["reasoning_effort"]]).toEqual([model, asked, effort]);
+  for (const [model, effort, expected] of rows) {
+    const inputs = inputsOf({ reasoning_effort: effort }, model) as JsonObject;
+    expect([model, effort, inputs["reasoning_effort"]]).toEqual([model, effort, expected]);
   }
   expect(inputsOf({ reasoning_effort: "none" }, GLM)).toMatchObject({
     chat_template_kwargs: { enable_thinking: false },

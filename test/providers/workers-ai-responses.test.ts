@@ -231,8 +231,8 @@ it("the Workers AI adapter ignores data after the end of a stream, and reports a
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });
   expect(reader.read(usageEvent(), "message")).toEqual([]);
   const broken = new WorkersAiStream(9);
-  const said = broken.read(openAiChunk('"content":"Hel"', '"error"'), "message");
-  expect([...said, ...broken.endOfFile()].at(-1)).toMatchObject({
+  const events = broken.read(openAiChunk('"content":"Hel"', '"error"'), "message");
+  expect([...events, ...broken.endOfFile()].at(-1)).toMatchObject({
     kind: "error",
     failure: { kind: "retry" },
   });

@@ -13,7 +13,7 @@ import type { WalletSettlementMethods } from "../../src/regions/outbox-format.ts
 
 export const generation: Generation = { ...GENERATION, keyId: "key_1", usage: NO_USAGE };
 
-/** Wallets that accept each hold's outcome once, like real ones, and fail when told to. */
+/** Wallets that accept each hold's outcome once, like real ones, and fail on request. */
 export class Wallets {
   readonly calls: string[] = [];
   readonly charged = new Map<string, number>();

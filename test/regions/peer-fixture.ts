@@ -45,20 +45,20 @@ export class Peer {
   }
 
   /** Returns the IDs in every request so far, in order. */
-  heard(): string[] {
+  receivedIds(): string[] {
     return this.requests.flatMap(({ items }) => items.map(idOf));
   }
 
   async #hear(request: Request): Promise<Response> {
     const { items } = await request.json<{ v: number; items: Item[] }>();
-    const heard = { url: request.url, items };
-    this.requests.push(heard);
+    const peerRequest = { url: request.url, items };
+    this.requests.push(peerRequest);
     this.sentBeside.push(...items.map(idOf).filter((id) => this.#onTheWay.has(id)));
     for (const item of items) this.#onTheWay.add(idOf(item));
     await scheduler.wait(0);
     if (this.stalled !== null) await this.stalled;
     for (const item of items) this.#onTheWay.delete(idOf(item));
-    return this.answer === null ? this.#respond(heard) : this.answer(heard);
+    return this.answer === null ? this.#respond(peerRequest) : this.answer(peerRequest);
   }
 
   #respond(request: PeerRequest): Response {

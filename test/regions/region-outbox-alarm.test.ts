@@ -54,14 +54,14 @@ it("an outbox sets its alarm again after each failure to read its tables, even t
       throw new Error("the tables cannot be read");
     }) as typeof exec;
   });
-  const told = peer.requests.length;
+  const requestCount = peer.requests.length;
   for (let round = 1; round <= 10; round++) {
     const before = reads;
     await runDurableObjectAlarm(outbox);
     expect(reads).toBeGreaterThan(before);
     expect(await armed(outbox)).not.toBeNull();
   }
-  expect(peer.requests.length).toBe(told);
+  expect(peer.requests.length).toBe(requestCount);
   await evictDurableObject(outbox);
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
   expect([...peer.effects.keys()]).toEqual([id]);
@@ -163,11 +163,11 @@ it("a flush of an outbox returns in time if the other region doesn't respond, an
   const flushes = Promise.all(Array.from({ length: 10 }, () => outbox.flush(5000)));
   const alarm = runDurableObjectAlarm(outbox);
   expect(await outbox.flush(20)).toBe(false);
-  expect(peer.heard()).toEqual([first.holdId]);
+  expect(peer.receivedIds()).toEqual([first.holdId]);
   resolve();
   await alarm;
   expect(await flushes).toEqual(Array.from({ length: 10 }, () => true));
-  expect(peer.heard()).toEqual([first.holdId, second.holdId]);
+  expect(peer.receivedIds()).toEqual([first.holdId, second.holdId]);
   expect(peer.sentBeside).toEqual([]);
 });
 

@@ -38,7 +38,7 @@ type OutboxRun = {
   readonly fates: readonly Fate[];
 };
 
-const world: fc.Arbitrary<OutboxRun> = fc.record({
+const outboxRuns: fc.Arbitrary<OutboxRun> = fc.record({
   steps: fc.array(
     fc.record({
       minutes: fc.nat(3),
@@ -135,21 +135,21 @@ class Run {
 it(`an outbox delivers, dead-letters or sets aside each outcome exactly once despite losses and evictions: ${WORLDS} runs`, async () => {
   const seen = { taken: 0, dead: 0, parked: 0 };
   await fc.assert(
-    fc.asyncProperty(world, async (made) => {
+    fc.asyncProperty(outboxRuns, async (input) => {
       shiftClock(null);
-      const run = new Run(made);
-      for (const step of made.steps) await run.step(step);
+      const run = new Run(input);
+      for (const step of input.steps) await run.step(step);
       await run.end();
-      const left = new Map((await stored(run.outbox)).map(({ id, state }) => [id, state]));
+      const remaining = new Map((await stored(run.outbox)).map(({ id, state }) => [id, state]));
       for (const { holdId, kind } of run.enqueued) {
         const isTaken = run.peer.effects.get(holdId) === kind;
-        const state = left.get(holdId) ?? "gone";
+        const state = remaining.get(holdId) ?? "gone";
         expect({ isTaken, state }).toEqual(run.endOf(holdId));
       }
       expect(run.peer.sentBeside).toEqual([]);
       seen.dead += run.peer.refused.size;
       seen.parked += run.peer.failing.size;
-      seen.taken += run.enqueued.length - left.size;
+      seen.taken += run.enqueued.length - remaining.size;
     }),
     { numRuns: WORLDS },
   );

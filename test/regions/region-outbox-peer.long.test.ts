@@ -92,15 +92,15 @@ describe("the outcome of a request for another region's wallet", () => {
     const ours = peer.requests.filter(({ items: carried }) => Array.isArray(carried));
     const sizes = ours.map((request) => request.items.length);
     expect(sizes.toSorted((a, b) => b - a)).toEqual([100, 100, 50]);
-    expect(new Set(peer.heard()).size).toBe(250);
+    expect(new Set(peer.receivedIds()).size).toBe(250);
   });
 
   it("stays pending until the response contains a valid result for the outcome", async () => {
     const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
     const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
     const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
-    peer.answer = ({ items: asked }) => {
-      const named = new Map(asked.map((item) => [item["hold_id"], item]));
+    peer.answer = ({ items: requested }) => {
+      const named = new Map(requested.map((item) => [item["hold_id"], item]));
       const of = (name: (typeof ids)[number]) => named.get(idOf(name)) ?? {};
       const results = [
         { ...of("taken"), result: "delivered" },
@@ -152,7 +152,7 @@ describe("the outcome of a request for another region's wallet", () => {
     await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
     await eventually(() => depthIs(outbox, EMPTY));
     expect(peer.requests.map((request) => request.items.length)).toEqual([1, 1]);
-    expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
+    expect(peer.receivedIds()).toEqual([settle.holdId, settle.holdId]);
   });
 
   it("waits for a later sweep after a week without a response, with an alert, and is never dropped", async () => {
@@ -237,11 +237,11 @@ describe("a region that recovers from an outage", () => {
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
     await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
     shiftClock(-20_000); // its backoff doesn't end during this test
-    const told = (): number => peer.heard().filter((id) => id === bad.holdId).length;
-    const before = told();
+    const deliveryCount = (): number => peer.receivedIds().filter((id) => id === bad.holdId).length;
+    const before = deliveryCount();
     await outbox.enqueue([settleOf(org(), 2)]);
     await eventually(() => depthIs(outbox, { ...EMPTY, waiting: 1 }));
-    expect(told()).toBe(before);
+    expect(deliveryCount()).toBe(before);
   });
 
   it("receives only one request per hundred messages while requests fail", async () => {
@@ -263,7 +263,7 @@ it("an outbox dead-letters an invalid message, and delivers all other messages",
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);
   await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
-  expect(peer.heard()).toEqual([good.holdId]);
+  expect(peer.receivedIds()).toEqual([good.holdId]);
 });
 
 /**

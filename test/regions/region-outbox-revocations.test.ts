@@ -59,7 +59,7 @@ it("an outbox sends new revocations immediately, even during the backoff of earl
   shiftClock(-20_000); // no backoff ends during this test
   peer.fault = () => "request-lost";
   await outbox.enqueueRevocations([fresh]);
-  await eventually(() => expect(peer.heard().at(-1)).toBe(fresh.keyHash));
+  await eventually(() => expect(peer.receivedIds().at(-1)).toBe(fresh.keyHash));
   await depthIs(outbox, { ...EMPTY, waiting: 2 });
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
   peer.fault = () => "none";

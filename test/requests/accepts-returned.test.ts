@@ -13,10 +13,10 @@ const DIGITS = '{"b":2512292042121000001,"1":1.0,"0":{"z":-0,"2":1e3}}';
 const CUT = '{"path": "/data/x", "text": "abc';
 const ARGUMENTS = [CUT, "", "[1]", DIGITS, "null"];
 const SIGNATURE = "c2lnbmF0dXJlLTE=";
-const calls = ARGUMENTS.map((given, at) => ({
+const calls = ARGUMENTS.map((args, at) => ({
   id: at < 2 ? "call_0" : `functions.get_weather:${at}`,
   type: "function",
-  function: { name: at === 2 ? "get.weather ö" : "get_weather", arguments: given },
+  function: { name: at === 2 ? "get.weather ö" : "get_weather", arguments: args },
   extra_content: at === 3 ? { google: { thought_signature: SIGNATURE } } : undefined,
 }));
 const MESSAGE = {
@@ -47,7 +47,7 @@ const named = (name: string): ChatProvider => {
 };
 
 type Item = Readonly<Record<string, unknown>>;
-type Turn = { readonly said: readonly Item[]; readonly results: readonly Item[] };
+type Turn = { readonly output: readonly Item[]; readonly results: readonly Item[] };
 
 /**
  * Returns the response as its client sends it back, with a result for each call. Parses it as text,
@@ -63,7 +63,7 @@ function turnOf({ name }: EndpointClient, text: string): Turn {
     const message = body.choices?.[0]?.message ?? {};
     const ids = (message["tool_calls"] as { id: string }[]).map(({ id }) => id);
     return {
-      said: [message],
+      output: [message],
       results: ids.map((id) => ({ role: "tool", tool_call_id: id, content: "ok" })),
     };
   }
@@ -72,13 +72,13 @@ function turnOf({ name }: EndpointClient, text: string): Turn {
       typeof id === "string" ? [id] : [],
     );
     return {
-      said: body.output ?? [],
+      output: body.output ?? [],
       results: ids.map((id) => ({ type: "function_call_output", call_id: id, output: "ok" })),
     };
   }
   const ids = (body.content ?? []).filter(({ type }) => type === "tool_use").map(({ id }) => id);
   return {
-    said: [{ role: "assistant", content: body.content }],
+    output: [{ role: "assistant", content: body.content }],
     results: [
       {
         role: "user",
@@ -114,31 +114,31 @@ describe.each(
     "can occur twice in the history that a later request sends to a provider with the format %s",
     async (__, second) => {
       const first = named("openrouter");
-      const wish = { turns: [endpoint.user("Weather?")], tools: true, thinks: true };
+      const options = { turns: [endpoint.user("Weather?")], tools: true, thinks: true };
       mockNetwork(REPLY);
-      const begun = await callEndpoint(endpoint, { key, providers: [first], wish });
-      expect([begun.status, begun.text]).toEqual([200, expect.any(String)]);
+      const firstResult = await callEndpoint(endpoint, { key, providers: [first], options });
+      expect([firstResult.status, firstResult.text]).toEqual([200, expect.any(String)]);
       vi.restoreAllMocks();
-      const { said, results } = turnOf(endpoint, begun.text);
-      const turn = [...said, ...results];
+      const { output, results } = turnOf(endpoint, firstResult.text);
+      const turn = [...output, ...results];
       const history = [endpoint.user("Weather?"), ...turn, endpoint.user("And?"), ...turn];
-      const asked = mockNetwork(second.chat.text.json);
+      const requests = mockNetwork(second.chat.text.json);
       const got = await callEndpoint(endpoint, {
         key,
         providers: [second],
-        wish: { ...wish, turns: history },
+        options: { ...options, turns: history },
       });
       vi.restoreAllMocks();
       expect([got.status, got.text]).toEqual([200, expect.any(String)]);
-      const last = asked.at(-1);
-      if (last === undefined) throw new Error("nobody was asked");
+      const last = requests.at(-1);
+      if (last === undefined) throw new Error("no provider was called");
       const ids = second.idsIn(last.json);
       expect(new Set(ids.calls).size, last.text).toBe(2 * calls.length);
       expect(new Set(ids.results)).toEqual(new Set(ids.calls));
       for (const id of ids.calls) expect(String(id)).toMatch(second.idPattern);
-      for (const given of argumentsIn(last.text)) {
-        expect(JSON.parse(given)).toEqual(expect.any(Object));
-        expect(Array.isArray(JSON.parse(given))).toBe(false);
+      for (const args of argumentsIn(last.text)) {
+        expect(JSON.parse(args)).toEqual(expect.any(Object));
+        expect(Array.isArray(JSON.parse(args))).toBe(false);
       }
       expect(last.text).toContain("invalid_arguments");
       const isValue = last.text.includes(DIGITS);

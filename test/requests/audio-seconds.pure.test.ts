@@ -17,10 +17,15 @@ function chunk(name: string, data: Uint8Array, length = data.length): number[] {
   return [...new TextEncoder().encode(name), ...size, ...data, ...(data.length % 2 ? [0] : [])];
 }
 
-function format({ rate = RATE, frame = 2, format: told = 1, codec }: FrameHeader = {}): number[] {
+function format({
+  rate = RATE,
+  frame = 2,
+  format: formatCode = 1,
+  codec,
+}: FrameHeader = {}): number[] {
   const data = new Uint8Array(codec === undefined ? 16 : 40);
   const view = new DataView(data.buffer);
-  view.setUint16(0, told, true);
+  view.setUint16(0, formatCode, true);
   view.setUint16(2, 1, true);
   view.setUint32(4, rate, true);
   view.setUint16(12, frame, true);
@@ -30,11 +35,11 @@ function format({ rate = RATE, frame = 2, format: told = 1, codec }: FrameHeader
 }
 
 /** A WAV file of 16-bit mono samples, with other values in its header and other chunks before and after. */
-function wav(seconds: number, told: FrameHeader = {}, [before, after]: readonly number[][] = []) {
+function wav(seconds: number, header: FrameHeader = {}, [before, after]: readonly number[][] = []) {
   const data = new Uint8Array(seconds * RATE * 2);
   const head = new TextEncoder().encode("RIFF0000WAVE");
-  const tail = chunk("data", new Uint8Array(), told.bytes ?? data.length);
-  const parts = [head, before ?? [], format(told), tail, data, after ?? []];
+  const tail = chunk("data", new Uint8Array(), header.bytes ?? data.length);
+  const parts = [head, before ?? [], format(header), tail, data, after ?? []];
   const file = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

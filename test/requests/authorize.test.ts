@@ -37,7 +37,7 @@ beforeEach(() => {
   });
 });
 
-function ask(hold: typeof HOLD | null) {
+function sendAuthorize(hold: typeof HOLD | null) {
   const parsed = configOf(env);
   if (!parsed.ok) throw new Error("the tests' bindings are not valid");
   const [home] = parsed.config.peers;
@@ -51,7 +51,7 @@ it.each([10, 15, 20])(
   "a request in another region accepts a granted amount of %i between the minimum 10 and the maximum 20",
   async (granted) => {
     answer = { ok: true, granted };
-    expect(await ask(HOLD)).toEqual({
+    expect(await sendAuthorize(HOLD)).toEqual({
       unanswered: false,
       result: { ok: true, value: { granted } },
     });
@@ -73,24 +73,24 @@ it.each([
   null,
 ])(
   "a request in another region treats the response %j as lost, so that the outcome of the hold is unknown",
-  async (said) => {
-    answer = said;
-    expect(await ask(HOLD)).toEqual(AWAY);
+  async (result) => {
+    answer = result;
+    expect(await sendAuthorize(HOLD)).toEqual(AWAY);
   },
 );
 
 it("a request in another region returns the home region's failure, and the hold's outcome is unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
-    expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
+    expect(await sendAuthorize(HOLD)).toEqual({ unanswered: true, failure: { kind } });
   }
 });
 
 it("a request without a hold gets no grant in another region, and an error if the key is revoked", async () => {
   answer = { ok: true, granted: 0 };
-  expect(await ask(null)).toMatchObject({ result: { ok: true } });
+  expect(await sendAuthorize(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
-  expect(await ask(null)).toEqual({ unanswered: false, result: answer });
+  expect(await sendAuthorize(null)).toEqual({ unanswered: false, result: answer });
 });
 
 it.each(["invalid_api_key", "organization_suspended"])(
@@ -98,18 +98,18 @@ it.each(["invalid_api_key", "organization_suspended"])(
   async (kind) => {
     answer = { ok: false, failure: { kind } };
     const refused = { unanswered: false, result: answer };
-    expect(await ask(HOLD)).toEqual(refused);
+    expect(await sendAuthorize(HOLD)).toEqual(refused);
     lost = 1;
-    expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
+    expect(await sendAuthorize(HOLD)).toEqual({ unanswered: true, failure: { kind } });
     lost = 1;
-    expect(await ask(null)).toEqual(refused);
+    expect(await sendAuthorize(null)).toEqual(refused);
   },
 );
 
 it("the outcome of a hold is unknown if the first call was lost and the home region rejects the retry", async () => {
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
-  expect(await ask(HOLD)).toEqual({ unanswered: true, failure });
+  expect(await sendAuthorize(HOLD)).toEqual({ unanswered: true, failure });
 });
 
 it("a hold request from another region keeps every field", () => {

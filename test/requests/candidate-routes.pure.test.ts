@@ -48,8 +48,8 @@ function pricedBy(unit: string): Route {
 }
 
 function idsOf(routes: readonly Route[], provider: object): readonly string[] {
-  const left = chosen(routes, provider);
-  return left.ok ? left.value.map(({ provider: id }) => id) : [];
+  const remaining = chosen(routes, provider);
+  return remaining.ok ? remaining.value.map(({ provider: id }) => id) : [];
 }
 
 describe("listPreferredRoutes", () => {
@@ -69,11 +69,11 @@ describe("listPreferredRoutes", () => {
       fc.record({ prompt: dollars, completion: dollars }),
       usage,
       (routes, max_price, used) => {
-        const left = chosen(routes, { max_price });
-        if (!left.ok) return;
+        const remaining = chosen(routes, { max_price });
+        if (!remaining.ok) return;
         const tokens = sumPromptTokens(used);
         const limit = Math.ceil(tokens * max_price.prompt + used.output * max_price.completion);
-        for (const one of left.value) {
+        for (const one of remaining.value) {
           expect(computeCost(getPriceForPrompt(one, tokens), used)).toBeLessThanOrEqual(
             limit + 1e-6,
           );
@@ -101,8 +101,8 @@ describe("listPreferredRoutes", () => {
       times.record({ route: "b:m", orgId: "org" }, { latencyMs: 300, streamMs: 1000, output: 20 });
     }
     const orderBy = (sort: string): string => {
-      const left = chosen(routes, { sort }, times);
-      return left.ok ? left.value.map(({ provider }) => provider).join("") : "";
+      const remaining = chosen(routes, { sort }, times);
+      return remaining.ok ? remaining.value.map(({ provider }) => provider).join("") : "";
     };
     expect([orderBy("price"), orderBy("latency"), orderBy("throughput")]).toEqual([
       "bca",

@@ -46,8 +46,8 @@ type RouteOptions = {
 };
 
 /** Returns the names of the routes for a chat request as one text, or its failure. */
-function able(model: Model, chat: ChatBody, asked: RouteOptions = {}): string {
-  const { choices = 1, estimate = 10, least = 64 } = asked;
+function able(model: Model, chat: ChatBody, options: RouteOptions = {}): string {
+  const { choices = 1, estimate = 10, least = 64 } = options;
   const prompt = { bound: estimate, estimate, likely: estimate };
   const routes = findCapableRoutes(model, {
     chat: { ...chat, n: choices },

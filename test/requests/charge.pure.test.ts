@@ -74,9 +74,9 @@ describe("the charge for a response", () => {
     ["a stopped response counts at least the report", "stopped", 1, [USAGE.output, true]],
   ] as const)(
     "includes usage reported before the end as expected: %s",
-    (_, ending, output, [wanted, estimated]) => {
+    (_, ending, output, [tokens, estimated]) => {
       const outcome = charged({ partial: USAGE, output }, ending, false);
-      expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
+      expect(outcome).toMatchObject({ usage: { ...USAGE, output: tokens }, estimated });
     },
   );
 
@@ -92,8 +92,8 @@ describe("the charge for a response", () => {
   });
 
   it("covers only the input, at the called route's price, if the client disconnects before the response", () => {
-    const { firstByteMs: _, ...asked } = SERVING;
-    expect(computeChargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
+    const { firstByteMs: _, ...unanswered } = SERVING;
+    expect(computeChargeWithoutResponse(run, { ...unanswered, attempts: 2 })).toEqual({
       kind: "settle",
       route: { ...SERVING, attempts: 2, firstByteMs: 7 },
       usage: { ...NO_USAGE, input: LIKELY },

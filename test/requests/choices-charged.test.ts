@@ -11,10 +11,10 @@ import { mockNetwork } from "../providers/adapter-kit.ts";
 type Server = {
   readonly profile: string;
   /** Returns the number of choices in the response. */
-  readonly given: (asked: number) => number;
+  readonly returned: (requested: number) => number;
   /** Returns the completion tokens that the server reports in JSON. */
-  readonly reported: (asked: number) => number;
-  readonly stream: (asked: number) => string;
+  readonly reported: (requested: number) => number;
+  readonly stream: (requested: number) => string;
 };
 
 const PROMPT = 34;
@@ -29,7 +29,7 @@ const chunk = (choices: readonly object[], output?: number): string => {
   const usage = output === undefined ? {} : { usage: usageOf(output) };
   return `data: ${JSON.stringify({ ...head, choices, ...usage })}\n\n`;
 };
-const said = (index: number): string =>
+const textChunk = (index: number): string =>
   Array.from({ length: EACH }, (_, at) =>
     chunk([{ index, delta: { content: at === 0 ? "A" : " word" }, finish_reason: null }]),
   ).join("");
@@ -38,41 +38,43 @@ const DONE = "data: [DONE]\n\n";
 const indexes = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 const each = (count: number, write: (index: number) => string): string =>
   indexes(count).map(write).join("");
-const identity = (asked: number): number => asked;
+const identity = (requested: number): number => requested;
 
 const SERVERS: Readonly<Record<string, Server>> = {
   // Interleaves the choices and reports the usage of all of them once.
   vLLM: {
     profile: "vllm",
-    given: identity,
-    reported: (asked) => asked * EACH,
-    stream: (asked) => each(asked, said) + each(asked, finish) + chunk([], asked * EACH) + DONE,
+    returned: identity,
+    reported: (requested) => requested * EACH,
+    stream: (requested) =>
+      each(requested, textChunk) + each(requested, finish) + chunk([], requested * EACH) + DONE,
   },
   // Reports the usage of each choice when it finishes.
   "llama.cpp": {
     profile: "generic",
-    given: identity,
-    reported: (asked) => asked * EACH,
-    stream: (asked) => each(asked, (index) => said(index) + finish(index) + chunk([], EACH)) + DONE,
+    returned: identity,
+    reported: (requested) => requested * EACH,
+    stream: (requested) =>
+      each(requested, (index) => textChunk(index) + finish(index) + chunk([], EACH)) + DONE,
   },
   // Only its first choice gets a finish reason.
   LiteLLM: {
     profile: "generic",
-    given: identity,
-    reported: (asked) => asked * EACH,
-    stream: (asked) =>
-      said(0) +
+    returned: identity,
+    reported: (requested) => requested * EACH,
+    stream: (requested) =>
+      textChunk(0) +
       finish(0) +
-      each(asked - 1, (index) => said(index + 1)) +
-      chunk([{ index: 0, delta: {} }], asked * EACH) +
+      each(requested - 1, (index) => textChunk(index + 1)) +
+      chunk([{ index: 0, delta: {} }], requested * EACH) +
       DONE,
   },
   // Ignores `n`, puts usage into the finish chunk and never sends the marker.
   "transformers serve": {
     profile: "generic",
-    given: () => 1,
+    returned: () => 1,
     reported: () => EACH,
-    stream: () => said(0) + chunk([{ index: 0, delta: {}, finish_reason: "length" }], EACH),
+    stream: () => textChunk(0) + chunk([{ index: 0, delta: {}, finish_reason: "length" }], EACH),
   },
 };
 
@@ -81,7 +83,7 @@ beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
 
-async function ask(profile: string, body: object, reply: { type: string; body: string }) {
+async function chargeFor(profile: string, body: object, reply: { type: string; body: string }) {
   const vllm = PROVIDERS.find(({ name }) => name === "vllm") as ChatProvider;
   const host = { ...vllm, entry: { ...vllm.entry, profile } };
   mockNetwork({ headers: { "content-type": reply.type }, body: reply.body });
@@ -104,14 +106,14 @@ describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_
   it.each([1, 2, 8])(
     "pays for the usage that the server reports for %i choices in JSON",
     async (n) => {
-      const choices = indexes(server.given(n)).map((index) => ({
+      const choices = indexes(server.returned(n)).map((index) => ({
         index,
         message: { role: "assistant", content: "word ".repeat(EACH) },
         finish_reason: "length",
       }));
       const usage = usageOf(server.reported(n));
       const body = JSON.stringify({ ...head, object: "chat.completion", choices, usage });
-      const response = await ask(server.profile, { n }, { type: "application/json", body });
+      const response = await chargeFor(server.profile, { n }, { type: "application/json", body });
       expect(response.status).toBe(200);
       expect(response.headers.get("x-cost-micro")).toBe(String(costOf(server.reported(n))));
       await response.text();
@@ -123,11 +125,11 @@ describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_
     async (n) => {
       const streamed = { n, stream: true, stream_options: { include_usage: true } };
       const reply = { type: "text/event-stream", body: server.stream(n) };
-      const response = await ask(server.profile, streamed, reply);
+      const response = await chargeFor(server.profile, streamed, reply);
       const text = await response.text();
       expect(text).not.toContain('"error"');
       expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
-      expect(text.match(/"finish_reason":"/g)).toHaveLength(server.given(n));
+      expect(text.match(/"finish_reason":"/g)).toHaveLength(server.returned(n));
       const cost = /"cost_micro":(\d+)/.exec(text)?.[1];
       expect(cost).toBe(String(costOf(server.reported(n))));
     },
@@ -136,7 +138,11 @@ describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_
 
 describe("a provider with the profile llamacpp", () => {
   it("rejects several choices with 400, because the server's JSON reports the usage of only one", async () => {
-    const response = await ask("llamacpp", { n: 2 }, { type: "application/json", body: "{}" });
+    const response = await chargeFor(
+      "llamacpp",
+      { n: 2 },
+      { type: "application/json", body: "{}" },
+    );
     expect(response.status).toBe(400);
     expect(await response.text()).toContain("'n' must be 1");
   });

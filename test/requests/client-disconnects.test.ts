@@ -55,7 +55,7 @@ const CASES: readonly Case[] = [
 
 /** The observed state of a provider. */
 type Upstream = {
-  isAsked: boolean;
+  isCalled: boolean;
   /** The output so far, and until its client disconnected. */
   words: number;
   passedOn: number;
@@ -76,7 +76,7 @@ type Generation = {
 };
 
 const NOTHING_YET: Upstream = {
-  isAsked: false,
+  isCalled: false,
   words: 0,
   passedOn: 0,
   leftMs: 0,
@@ -150,7 +150,7 @@ function answerFor(upstreams: readonly Upstream[]): void {
     const at = Number(/case (\d+)\./.exec(text)?.[1]);
     const [one, upstream] = [CASES[at], upstreams[at]];
     if (one === undefined || upstream === undefined) throw new Error(`of no case: ${text}`);
-    upstream.isAsked = true;
+    upstream.isCalled = true;
     const closed = (): void => {
       upstream.closedMs = Math.min(upstream.closedMs, Date.now());
     };
@@ -212,7 +212,7 @@ async function outcomeOf(
     while (upstream.words < 4) await reader.read();
     await reader.cancel();
   } else {
-    while (!upstream.isAsked) await soon();
+    while (!upstream.isCalled) await soon();
     client.abort();
   }
   upstream.leftMs = Date.now();
@@ -222,8 +222,8 @@ async function outcomeOf(
   if (isOpen()) return { upstream, generation: null };
   const { headers } = await answering;
   await waitOnExecutionContext(context);
-  const told = await sendToWorker(`/v1/generations/${headers.get("x-request-id")}`, { key });
-  return { upstream, generation: await told.json<Generation>() };
+  const generation = await sendToWorker(`/v1/generations/${headers.get("x-request-id")}`, { key });
+  return { upstream, generation: await generation.json<Generation>() };
 }
 
 function requestOf(
@@ -232,15 +232,19 @@ function requestOf(
   key: string,
   signal: AbortSignal,
 ): Request {
-  const said = `This is case ${at}.`;
-  const asked =
+  const prompt = `This is case ${at}.`;
+  const fields =
     endpoint === "/v1/responses"
-      ? { input: said, max_output_tokens: 4000, reasoning: { effort: "none" } }
-      : { messages: [{ role: "user", content: said }], max_tokens: 4000, ...thoughtless(endpoint) };
+      ? { input: prompt, max_output_tokens: 4000, reasoning: { effort: "none" } }
+      : {
+          messages: [{ role: "user", content: prompt }],
+          max_tokens: 4000,
+          ...thoughtless(endpoint),
+        };
   return new Request(`https://eu.test${endpoint}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "test/chat", stream, ...asked }),
+    body: JSON.stringify({ model: "test/chat", stream, ...fields }),
     signal,
   });
 }

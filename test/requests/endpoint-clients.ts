@@ -38,7 +38,7 @@ export type RequestOptions = {
 export type EndpointClient = {
   readonly name: "chat" | "messages" | "responses";
   readonly path: string;
-  readonly body: (wish: RequestOptions) => object;
+  readonly body: (options: RequestOptions) => object;
   readonly user: (text: string, image?: string) => object;
   readonly called: (calls: readonly Call[]) => readonly object[];
   readonly results: (calls: readonly Call[]) => readonly object[];
@@ -75,12 +75,12 @@ type Message = {
 const CHAT: EndpointClient = {
   name: "chat",
   path: "/v1/chat/completions",
-  body: (wish) => ({
+  body: (options) => ({
     model: MODEL,
-    messages: wish.turns,
-    max_tokens: capOf(wish),
-    ...(wish.thinks === true && { reasoning_effort: "low" }),
-    ...(wish.tools === true && {
+    messages: options.turns,
+    max_tokens: capOf(options),
+    ...(options.thinks === true && { reasoning_effort: "low" }),
+    ...(options.tools === true && {
       tools: TOOLS.map((name) => ({
         type: "function",
         function: { name, parameters: PARAMETERS },
@@ -125,18 +125,18 @@ const CHAT: EndpointClient = {
 const RESPONSES: EndpointClient = {
   name: "responses",
   path: "/v1/responses",
-  body: (wish) => ({
+  body: (options) => ({
     model: MODEL,
-    input: wish.turns,
-    max_output_tokens: capOf(wish),
-    ...(wish.stream === true && { stream: true }),
-    ...(wish.tools === true && {
+    input: options.turns,
+    max_output_tokens: capOf(options),
+    ...(options.stream === true && { stream: true }),
+    ...(options.tools === true && {
       tools: TOOLS.map((name) => ({ type: "function", name, parameters: PARAMETERS })),
     }),
-    ...(wish.schema === true && {
+    ...(options.schema === true && {
       text: { format: { type: "json_schema", name: "place", schema: SCHEMA, strict: true } },
     }),
-    ...(wish.thinks === true && {
+    ...(options.thinks === true && {
       reasoning: { effort: "low", summary: "auto" },
       include: ["reasoning.encrypted_content"],
     }),
@@ -207,18 +207,18 @@ const ENDS = {
 const MESSAGES: EndpointClient = {
   name: "messages",
   path: "/v1/messages",
-  body: (wish) => ({
+  body: (options) => ({
     model: MODEL,
-    messages: wish.turns,
-    max_tokens: capOf(wish),
-    ...(wish.stream === true && { stream: true }),
-    ...(wish.tools === true && {
+    messages: options.turns,
+    max_tokens: capOf(options),
+    ...(options.stream === true && { stream: true }),
+    ...(options.tools === true && {
       tools: TOOLS.map((name) => ({ name, input_schema: PARAMETERS })),
     }),
-    ...(wish.schema === true && {
+    ...(options.schema === true && {
       output_config: { format: { type: "json_schema", schema: SCHEMA } },
     }),
-    ...(wish.thinks === true && { thinking: { type: "enabled", budget_tokens: 1024 } }),
+    ...(options.thinks === true && { thinking: { type: "enabled", budget_tokens: 1024 } }),
   }),
   user: (text, image) => {
     const data = image?.replace(/^[^,]*,/, "");
@@ -278,7 +278,7 @@ export type EndpointResult = {
  */
 export async function callEndpoint(
   endpoint: EndpointClient,
-  { key, providers, wish }: Asking,
+  { key, providers, options }: EndpointCall,
 ): Promise<EndpointResult> {
   withoutPauses();
   const context = createExecutionContext();
@@ -286,7 +286,7 @@ export async function callEndpoint(
     new Request(`https://eu.test${endpoint.path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify(endpoint.body(wish)),
+      body: JSON.stringify(endpoint.body(options)),
     }),
     { ...env, ...bindingsFor(providers) },
     context,
@@ -306,10 +306,10 @@ function withoutPauses(): void {
   );
 }
 
-type Asking = {
+type EndpointCall = {
   readonly key: string;
   readonly providers: readonly ChatProvider[];
-  readonly wish: RequestOptions;
+  readonly options: RequestOptions;
 };
 
 /** Returns the content of a 200 at an endpoint. */

@@ -40,10 +40,10 @@ describe.each(BEGUN)(
     beforeAll(async () => {
       ({ key } = await openOrganization({ credits: 1_000_000_000 }));
       mockNetwork(first.chat.tools.json);
-      const wish = { turns: [endpoint.user(QUESTION)], tools: true };
+      const options = { turns: [endpoint.user(QUESTION)], tools: true };
       ({ calls } = readResponse(
         endpoint,
-        await callEndpoint(endpoint, { key, providers: [first], wish }),
+        await callEndpoint(endpoint, { key, providers: [first], options }),
       ));
       vi.restoreAllMocks();
     });
@@ -62,15 +62,15 @@ describe.each(BEGUN)(
       if (!speaks(next, second)) return;
       const isSame = first.id === second.id;
       const { json } = second.chat.text;
-      const asked = mockNetwork(isSame ? [json] : [DOWN, json]);
+      const requests = mockNetwork(isSame ? [json] : [DOWN, json]);
       const turns = [next.user(QUESTION), ...next.called(calls), ...next.results(calls)];
       const providers = isSame ? [second] : [first, second];
-      const got = await callEndpoint(next, { key, providers, wish: { turns, tools: true } });
+      const got = await callEndpoint(next, { key, providers, options: { turns, tools: true } });
       expect(readResponse(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
       expect(got.route).toContain(`${second.id}:`);
-      const last = asked.at(-1);
+      const last = requests.at(-1);
       vi.restoreAllMocks();
-      if (last === undefined) throw new Error("nobody was asked");
+      if (last === undefined) throw new Error("no provider was called");
       const sent = second.idsIn(last.json);
       expect(new Set(sent.calls).size, last.text).toBe(3);
       expect(sent.results).toEqual(sent.calls);
@@ -105,25 +105,25 @@ it.each(THOUGHT)(
   "encrypted reasoning in the format $format, from the endpoint $name, is sent to no other provider",
   async ({ endpoint, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
-    const ask = async (at: ChatProvider, turns: readonly object[], reply: RawReply) => {
-      const asked = mockNetwork(reply);
-      const said = readResponse(
+    const send = async (at: ChatProvider, turns: readonly object[], reply: RawReply) => {
+      const requests = mockNetwork(reply);
+      const response = readResponse(
         endpoint,
-        await callEndpoint(endpoint, { key, providers: [at], wish: { turns, thinks: true } }),
+        await callEndpoint(endpoint, { key, providers: [at], options: { turns, thinks: true } }),
       );
       vi.restoreAllMocks();
       // An object of an earlier file can call its own receiver meanwhile.
-      return { said, sent: asked.findLast(({ text }) => text.includes("And?"))?.text ?? "" };
+      return { response, sent: requests.findLast(({ text }) => text.includes("And?"))?.text ?? "" };
     };
-    const begun = await ask(first, [endpoint.user(QUESTION)], first.chat.reasoning.json);
-    const turns = [endpoint.user(QUESTION), ...begun.said.turn, endpoint.user("And?")];
-    const { sent: back } = await ask(first, turns, first.chat.text.json);
+    const firstResponse = await send(first, [endpoint.user(QUESTION)], first.chat.reasoning.json);
+    const turns = [endpoint.user(QUESTION), ...firstResponse.response.turn, endpoint.user("And?")];
+    const { sent: back } = await send(first, turns, first.chat.text.json);
     const secrets = secretsIn(back);
     expect(secrets.length).toBeGreaterThan(0);
     const others = TRIED_PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
     for (const second of others.filter((other) => speaks(endpoint, other))) {
-      const { said, sent } = await ask(second, turns, second.chat.text.json);
-      expect(said.text).toBe("Hello, 世界!");
+      const { response, sent } = await send(second, turns, second.chat.text.json);
+      expect(response.text).toBe("Hello, 世界!");
       for (const secret of secrets) expect(sent, second.name).not.toContain(secret);
       expect(sent, second.name).not.toContain("tk1.");
     }

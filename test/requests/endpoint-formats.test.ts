@@ -56,16 +56,16 @@ describe.each(CASES)(
       ({ key } = await openOrganization({ credits: CREDITS }));
     });
 
-    const asked = (wish: Partial<RequestOptions>): Promise<EndpointResult> =>
+    const send = (options: Partial<RequestOptions>): Promise<EndpointResult> =>
       callEndpoint(endpoint, {
         key,
         providers: [provider],
-        wish: { turns: [endpoint.user("Hi")], ...wish },
+        options: { turns: [endpoint.user("Hi")], ...options },
       });
 
     async function read(name: keyof ChatScenarios, stream: boolean): Promise<ReadResponse> {
       mockNetwork(provider.chat[name][stream ? "stream" : "json"]);
-      const got = await asked({
+      const got = await send({
         stream,
         tools: name.startsWith("tool"),
         schema: name === "schema",
@@ -111,23 +111,23 @@ describe.each(CASES)(
 
       it("reports a refusal", async () => {
         mockNetwork(provider.chat.refusal[stream ? "stream" : "json"]);
-        const got = await asked({ stream });
-        const told = got.status === 400 ? "400" : readResponse(endpoint, got, stream).end;
-        expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
+        const got = await send({ stream });
+        const ending = got.status === 400 ? "400" : readResponse(endpoint, got, stream).end;
+        expect(ending).toBe(provider.refusesBy === "status" ? "400" : "refusal");
       });
 
       it("contains reasoning, which the next request returns to the provider unchanged", async () => {
-        const said = await read("reasoning", stream);
-        expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
+        const response = await read("reasoning", stream);
+        expect(response).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
         vi.restoreAllMocks();
-        const turns = [endpoint.user("Hi"), ...said.turn, endpoint.user("And?")];
+        const turns = [endpoint.user("Hi"), ...response.turn, endpoint.user("And?")];
         const sent = await sentAt(endpoint, turns);
         expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
       });
 
       it("contains an uncharged error in the endpoint's format if the provider fails before the first byte", async () => {
         mockNetwork(stream ? provider.failures.errorFirst : DOWN);
-        const { status, text } = await asked({ stream });
+        const { status, text } = await send({ stream });
         expect(status).toBeGreaterThanOrEqual(500);
         expect(JSON.parse(text)).toHaveProperty("error.message");
         vi.restoreAllMocks();
@@ -140,7 +140,7 @@ describe.each(CASES)(
       async (name) => {
         const spent = await spentBy(async () => {
           mockNetwork(provider.failures[name], splitBytes);
-          const { status, text } = await asked({ stream: true });
+          const { status, text } = await send({ stream: true });
           expect(status).toBe(200);
           expect(text).toMatch(endpoint.broken);
           expect(text).not.toContain(CANARY.text);
@@ -152,7 +152,7 @@ describe.each(CASES)(
     it("forwards an image as an image", async () => {
       const calls = mockNetwork(provider.chat.text.json);
       const turns = [endpoint.user("Look", `data:image/png;base64,${PIXEL}`)];
-      readResponse(endpoint, await asked({ turns }));
+      readResponse(endpoint, await send({ turns }));
       expect(calls.at(-1)?.text).toContain(PIXEL);
     });
 
@@ -165,7 +165,7 @@ describe.each(CASES)(
         const output = form === "parts" ? parts : JSON.stringify(parts);
         const result = { type: "function_call_output", call_id: call.id, output };
         const turns = [endpoint.user("Look"), ...endpoint.called([call]), result];
-        readResponse(endpoint, await asked({ turns, tools: true }));
+        readResponse(endpoint, await send({ turns, tools: true }));
         const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
         expect(fields).toHaveLength(1);
         expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
@@ -181,8 +181,8 @@ describe.each(CASES)(
 
     async function sentAt(at: EndpointClient, turns: readonly object[]): Promise<string> {
       const calls = mockNetwork(provider.chat.text.json);
-      const wish = { turns, thinks: true };
-      readResponse(at, await callEndpoint(at, { key, providers: [provider], wish }));
+      const options = { turns, thinks: true };
+      readResponse(at, await callEndpoint(at, { key, providers: [provider], options }));
       vi.restoreAllMocks();
       return calls.at(-1)?.text ?? "";
     }
@@ -191,13 +191,13 @@ describe.each(CASES)(
     async function sentAtChat(): Promise<string> {
       const { chat } = ENDPOINT_CLIENTS;
       mockNetwork(provider.chat.reasoning.json);
-      const wish = { turns: [chat.user("Hi")], thinks: true };
-      const said = readResponse(
+      const options = { turns: [chat.user("Hi")], thinks: true };
+      const response = readResponse(
         chat,
-        await callEndpoint(chat, { key, providers: [provider], wish }),
+        await callEndpoint(chat, { key, providers: [provider], options }),
       );
       vi.restoreAllMocks();
-      return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
+      return sentAt(chat, [chat.user("Hi"), ...response.turn, chat.user("And?")]);
     }
   },
 );

@@ -28,9 +28,12 @@ it("the metrics assign any provider failure to one of a limited number of series
 
 it("the metrics count nothing against the provider if the client disconnects", () => {
   const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const left = new AbortController();
-  left.abort();
+  const client = new AbortController();
+  client.abort();
   const tally = new MetricCounts();
-  reportFailedAttempt(runOf({ tally }, left.signal), SERVING, { kind: "retry", reason: "aborted" });
+  reportFailedAttempt(runOf({ tally }, client.signal), SERVING, {
+    kind: "retry",
+    reason: "aborted",
+  });
   expect([tally.isEmpty, warned.mock.calls]).toEqual([true, []]);
 });

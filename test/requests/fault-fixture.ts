@@ -49,13 +49,13 @@ export class FaultFixture {
    */
   async open(): Promise<this> {
     const slug = `f-${crypto.randomUUID().slice(0, 18)}`;
-    const made = (await this.#operator("/orgs", {
+    const created = (await this.#operator("/orgs", {
       name: "Faulty",
       slug,
       owner_email: "o@example.com",
     })) as { organization: { id: string }; key: { key: string } };
-    this.orgId = made.organization.id;
-    this.#key = made.key.key;
+    this.orgId = created.organization.id;
+    this.#key = created.key.key;
     await this.#operator(`/orgs/${this.orgId}/credits`, {
       amount_micro: 1_000_000,
       reference: "first",

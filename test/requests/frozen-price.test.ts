@@ -32,12 +32,12 @@ function deployment(micros: number, smart = "local/a"): Readonly<Record<string, 
   return { PROVIDERS, MODELS, ALIASES: JSON.stringify({ smart }) };
 }
 
-/** Returns a provider that responds when told to, with any model name. */
-function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer: () => void } {
-  const asked = Promise.withResolvers<void>();
+/** Returns a provider that responds when the test lets it, with any model name. */
+function slowUpstream(model = "chat-2031-01-01"): { called: Promise<void>; answer: () => void } {
+  const called = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
-    asked.resolve();
+    called.resolve();
     await answered.promise;
     const message = { role: "assistant", content: "little" };
     return Response.json({
@@ -49,7 +49,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
       usage: USAGE,
     });
   });
-  return { asked: asked.promise, answer: () => answered.resolve() };
+  return { called: called.promise, answer: () => answered.resolve() };
 }
 
 const TOKENS = USAGE.total_tokens;
@@ -60,7 +60,7 @@ describe("a price that changes during a request", () => {
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
     const before = sendToWorker("/v1/chat/completions", { key, body, bindings: deployment(1) });
-    await upstream.asked;
+    await upstream.called;
     const after = sendToWorker("/v1/chat/completions", { key, body, bindings: deployment(9) });
     upstream.answer();
     expect((await before).headers.get("x-cost-micro")).toBe(String(TOKENS));
@@ -80,7 +80,7 @@ describe("an alias that changes during a request", () => {
       body,
       bindings: deployment(1, "local/a"),
     });
-    await upstream.asked;
+    await upstream.called;
     const after = sendToWorker("/v1/chat/completions", {
       key,
       body,

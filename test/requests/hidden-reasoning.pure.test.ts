@@ -155,7 +155,7 @@ const PROTOCOLS: readonly Protocol[] = [
   },
 ];
 
-function hear(meter: StreamMeter, events: readonly StreamEvent[]): void {
+function meterEvents(meter: StreamMeter, events: readonly StreamEvent[]): void {
   for (const event of events) {
     if (event.kind === "chunk") meter.addChunk(event.chunk);
     else if (event.kind === "text") meter.addText(event.json);
@@ -189,17 +189,17 @@ describe.each(CASES)(
             const sent = sentBy({ shown, rounds: planned }, protocol.write);
             const msOf = (tokens: number): number => (tokens * 1000) / pace;
             const whole = sent.at(-1)?.tokens ?? 0;
-            for (const leftAt of [
+            for (const disconnectedAt of [
               sent[Math.floor(share * (sent.length - 1))]?.tokens,
               share * whole,
             ]) {
-              const tokens = leftAt ?? 0;
+              const tokens = disconnectedAt ?? 0;
               const model = { mayThink: shown !== "none", summarizes, askedMs: 0 };
               const meter = new StreamMeter(1, model);
               const reader = protocol.reader();
               for (const one of sent.filter((event) => event.tokens <= tokens)) {
                 meter.recordEvent(msOf(one.tokens));
-                hear(meter, reader.read(JSON.stringify(one.payload), ""));
+                meterEvents(meter, reader.read(JSON.stringify(one.payload), ""));
               }
               const estimate = meter.outputUntil(msOf(tokens));
               expect(estimate).toBeGreaterThanOrEqual(tokens / 2 - SLACK);
@@ -216,7 +216,7 @@ describe.each(CASES)(
       const reader = protocol.reader();
       for (const { tokens, payload } of sentBy(plan, protocol.write)) {
         meter.recordEvent(tokens * 10);
-        hear(meter, reader.read(JSON.stringify(payload), ""));
+        meterEvents(meter, reader.read(JSON.stringify(payload), ""));
       }
       expect(meter.mayHide).toBe(shown === "hidden");
     });

@@ -47,7 +47,7 @@ const model: fc.Arbitrary<Model> = fc
       price: each,
     })),
   }));
-const asked = fc.record({
+const outputLimits = fc.record({
   cap: fc.option(fc.integer({ min: 1, max: 200_000 })),
   choices: fc.integer({ min: 1, max: 8 }),
   defaultCap: fc.constant(4096),
@@ -55,8 +55,8 @@ const asked = fc.record({
 
 it("a maximum hold covers the whole output cap on every route, at the upper bound of prompt tokens", () => {
   fc.assert(
-    fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = computeOutputCap(m, size, want);
+    fc.property(model, prompt, outputLimits, (m, size, limits) => {
+      const cap = computeOutputCap(m, size, limits);
       const { most } = computeCostBounds(m.routes, size, cap);
       for (const route of m.routes) {
         expect(computeAffordableCap(route, size, cap, most)).toBe(cap.whole);
@@ -72,10 +72,10 @@ it("a hold below the maximum allows an output cap between the minimum and the ma
     fc.property(
       model,
       prompt,
-      asked,
+      outputLimits,
       fc.double({ min: 0, max: 1, noNaN: true }),
-      (m, size, want, at) => {
-        const cap = computeOutputCap(m, size, want);
+      (m, size, limits, at) => {
+        const cap = computeOutputCap(m, size, limits);
         const { least, most } = computeCostBounds(m.routes, size, cap);
         const granted = micros(least + Math.floor((most - least) * at));
         const caps = m.routes.map((route) => computeAffordableCap(route, size, cap, granted));
@@ -99,8 +99,8 @@ it("a hold below the maximum allows an output cap between the minimum and the ma
 
 it("an output cap is above 0 and at most the model's maximum", () => {
   fc.assert(
-    fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = computeOutputCap(m, size, want);
+    fc.property(model, prompt, outputLimits, (m, size, limits) => {
+      const cap = computeOutputCap(m, size, limits);
       expect(cap.whole).toBeGreaterThanOrEqual(1);
       expect(cap.whole).toBeLessThanOrEqual(m.maxOutput);
       expect(cap.least).toBeLessThanOrEqual(cap.whole);

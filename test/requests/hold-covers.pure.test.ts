@@ -41,13 +41,13 @@ const route: fc.Arbitrary<Route> = fc
     lacks: maybe(fc.constant(["tools" as const])),
   })
   .map(({ price: own, longPrompt, ...limits }) => {
-    const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+    const defined = Object.entries(limits).filter(([, value]) => value !== undefined);
     const known = {
       provider: "up",
       upstreamId: "m",
       dataRegion: "global" as const,
       price: own,
-      limits: Object.fromEntries(given),
+      limits: Object.fromEntries(defined),
     };
     return longPrompt === undefined ? known : Object.assign(known, { longPrompt });
   });
@@ -58,7 +58,7 @@ const sizes = fc
 const request = fc.record({
   routes: fc.array(route, { minLength: 1, maxLength: 5 }),
   prompt: sizes,
-  asked: fc.record({
+  outputLimits: fc.record({
     cap: fc.option(fc.integer({ min: 1, max: 200_000 })),
     choices: fc.integer({ min: 1, max: 8 }),
     defaultCap: fc.constantFrom(100, 4096, Infinity),
@@ -88,10 +88,10 @@ function worst(
 
 it("a hold covers the output cap that is sent to each possible route", () => {
   fc.assert(
-    fc.property(request, ({ routes, prompt, asked, calls, at }) => {
+    fc.property(request, ({ routes, prompt, outputLimits, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
       const model = { ...MODEL, ...size, routes };
-      const cap = computeOutputCap(model, prompt, asked);
+      const cap = computeOutputCap(model, prompt, outputLimits);
       const chat: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
       if (calls) chat.tools = [{ type: "function", function: { name: "f" } }];
       const able = findCapableRoutes(model, { chat, prompt, cap });

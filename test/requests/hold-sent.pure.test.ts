@@ -66,20 +66,20 @@ const OWN = new Set(
  * Returns the bytes of the client's text in a provider's request. Binary data counts by the
  * provider's rule.
  */
-function saidIn(value: unknown): number {
-  if (typeof value === "string") return saidBy(value);
+function textBytesIn(value: unknown): number {
+  if (typeof value === "string") return textBytes(value);
   if (typeof value === "number") return String(value).length;
   if (typeof value !== "object" || value === null) return 0;
   let bytes = 0;
   for (const [key, inner] of Object.entries(value)) {
     const isOwn = Array.isArray(value) || OWN.has(key);
     const isSetting = OWN.has(key) && typeof inner === "number";
-    bytes += (isOwn ? 0 : bytesOf(key)) + (isSetting ? 0 : saidIn(inner));
+    bytes += (isOwn ? 0 : bytesOf(key)) + (isSetting ? 0 : textBytesIn(inner));
   }
   return bytes;
 }
 
-function saidBy(text: string): number {
+function textBytes(text: string): number {
   if (text.includes(IMAGE_DATA) || text === IMAGE_URL || text.includes(PDF_DATA)) return 0;
   return OWN.has(text) || text.startsWith("models/") ? 0 : bytesOf(text);
 }
@@ -108,7 +108,7 @@ function modelOf({ id, upstreamId, kind }: RequestFormat, more: Partial<Route>):
 }
 
 function boundAt(
-  asked: ParsedRequest,
+  parsed: ParsedRequest,
   format: RequestFormat,
   more: Partial<Route> = {},
 ): PaidRequest | null {
@@ -119,10 +119,10 @@ function boundAt(
     bareNames: new Map(),
     region: "eu",
   };
-  const body = { ...asked.request.body, model: format.id };
-  const request = { ...asked.request, body } as ParsedRequest["request"];
+  const body = { ...parsed.request.body, model: format.id };
+  const request = { ...parsed.request, body } as ParsedRequest["request"];
   const providers = new Map([[format.id, format.provider]]);
-  const bound = computeRequestBounds({ ...asked, request }, { ...SALE_TERMS, catalog, providers });
+  const bound = computeRequestBounds({ ...parsed, request }, { ...SALE_TERMS, catalog, providers });
   return bound.ok ? bound.value : null;
 }
 
@@ -156,7 +156,7 @@ async function sentFor(
   const images = (countOf(all, IMAGE_DATA) + countOf(all, IMAGE_URL)) * IMAGE_TOKENS;
   const binary = images + countOf(all, PDF_DATA) * PDF_PAGES * PAGE_TOKENS;
   let bytes = 0;
-  for (const text of texts) bytes += saidIn({ ...(JSON.parse(text) as object), model: "" });
+  for (const text of texts) bytes += textBytesIn({ ...(JSON.parse(text) as object), model: "" });
   return { bytes: bytes + binary, tokens: Math.ceil(bytes / 4) + binary };
 }
 
@@ -175,8 +175,8 @@ function expectPaid(request: PaidRequest, input: number, at: number): void {
 const REFUSES = { header: () => undefined, query: () => undefined };
 
 function parsedBy(endpoint: EndpointAdapter, body: object): ParsedRequest | null {
-  const asked = endpoint.parse(body, REFUSES);
-  return asked.ok ? asked.value : null;
+  const parsed = endpoint.parse(body, REFUSES);
+  return parsed.ok ? parsed.value : null;
 }
 
 const COUNTED = ENDPOINT_BODIES.filter(
@@ -192,10 +192,10 @@ describe.each(COUNTED)(
       const formats = REQUEST_FORMATS.filter((format) => format.kind === kind);
       await fc.assert(
         fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
-          const asked = parsedBy(endpoint, body as object);
-          fc.pre(asked !== null);
+          const parsed = parsedBy(endpoint, body as object);
+          fc.pre(parsed !== null);
           for (const format of formats) {
-            const request = asked === null ? null : boundAt(asked, format);
+            const request = parsed === null ? null : boundAt(parsed, format);
             const billed = request === null ? null : await sentFor(request, format, network);
             if (request === null || billed === null) continue;
             sent.set(format.name, (sent.get(format.name) ?? 0) + 1);
@@ -212,28 +212,28 @@ describe.each(COUNTED)(
   },
 );
 
-const said = (part: object) => [{ role: "user", content: [part] }];
+const messagesWith = (part: object) => [{ role: "user", content: [part] }];
 
 describe("a PDF in the prompt", () => {
   const file = { file_data: PDF_DATA_URL_PREFIX + PDF_DATA };
   const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
 
   it.each([
-    ["chat", chatEndpoint, { messages: said({ type: "file", file }), max_tokens: 64 }],
+    ["chat", chatEndpoint, { messages: messagesWith({ type: "file", file }), max_tokens: 64 }],
     [
       "responses",
       responsesEndpoint,
-      { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
+      { input: messagesWith({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
     "reaches every provider format that supports files, and causes a 400 for all others: %s",
     async (_, endpoint, fields) => {
-      const asked = parsedBy(endpoint, { model: "m", ...fields });
-      if (asked === null) throw new Error("refused");
+      const parsed = parsedBy(endpoint, { model: "m", ...fields });
+      if (parsed === null) throw new Error("refused");
       const network = taken();
       const reached: string[] = [];
       for (const format of REQUEST_FORMATS.filter(({ kind }) => kind === "chat")) {
-        const request = boundAt(asked, format);
+        const request = boundAt(parsed, format);
         if (request === null) continue;
         reached.push(format.id);
         await sentFor(request, format, network);
@@ -251,8 +251,8 @@ it("a request with several prompts is rejected if only the sum reaches the long-
   const longPrompt = { aboveTokens: 1000, price: { ...route.price } };
   const of = (count: number): PaidRequest | null => {
     const prompt = Array.from({ length: count }, () => "x".repeat(400));
-    const asked = parsedBy(completionsEndpoint, { model: "m", prompt });
-    return asked === null ? null : boundAt(asked, format, { longPrompt });
+    const parsed = parsedBy(completionsEndpoint, { model: "m", prompt });
+    return parsed === null ? null : boundAt(parsed, format, { longPrompt });
   };
   expect([of(1) === null, of(2) === null, of(3) === null]).toEqual([false, false, true]);
 });

@@ -33,17 +33,17 @@ function once(events: readonly StreamEvent[]): EventStream {
 function runThrough({ name, body }: EndpointRow) {
   const endpoint = ENDPOINTS.find((one) => one.name === name);
   if (endpoint === undefined) throw new Error(`no endpoint ${name}`);
-  const asked = endpoint.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
+  const parsed = endpoint.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
     header: () => undefined,
     query: () => undefined,
   });
-  if (!asked.ok) throw new Error("the row's body is refused");
+  if (!parsed.ok) throw new Error("the row's body is refused");
   const charged = Promise.withResolvers<SettleResult>();
-  const asking = Promise.withResolvers<null>();
+  const called = Promise.withResolvers<null>();
   const wallet = () =>
     walletOf({
       settle: async () => {
-        asking.resolve(null);
+        called.resolve(null);
         return success(await charged.promise);
       },
       void: () => Promise.reject(new Error("nothing is voided")),
@@ -57,10 +57,10 @@ function runThrough({ name, body }: EndpointRow) {
   };
   run.request = {
     ...run.request,
-    reply: asked.value.reply,
+    reply: parsed.value.reply,
     cap: { whole: 100, least: 64, choices: 1, isAsked: true },
   };
-  return { run, asking: asking.promise, charged, answered: answered.promise };
+  return { run, called: called.promise, charged, answered: answered.promise };
 }
 
 const STREAMED = ENDPOINT_ROWS.filter(({ streams }) => streams !== false);
@@ -72,7 +72,7 @@ const FILES = STREAMED.filter(({ streams }) => streams === "always").map((row): 
 
 describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) => {
   it("sends the last event only after the wallet has stored the charge", async () => {
-    const { run, asking, charged, answered } = runThrough(row);
+    const { run, called, charged, answered } = runThrough(row);
     const done = Promise.resolve(
       sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
     ).then((ended) => settleAndRespond(run, ended));
@@ -87,7 +87,7 @@ describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) 
       }
       isOver = true;
     })();
-    await asking;
+    await called;
     await expect.poll(() => text).toContain("lo");
     expect(isOver).toBe(false);
     expect(text).not.toMatch(row.last);

@@ -18,12 +18,12 @@ const PATHS = {
   "/v1/responses": { input: "Hi" },
 };
 
-/** Returns a provider that has sent its headers, and sends its body when told to. */
+/** Returns a provider that has sent its headers, and sends its body when the test lets it. */
 function slowProvider(): ReadableStreamDefaultController<Uint8Array> {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   const body = new ReadableStream<Uint8Array>({
-    start(given) {
-      controller = given;
+    start(streamController) {
+      controller = streamController;
     },
   });
   const headers = { "content-type": "text/event-stream" };
@@ -32,7 +32,7 @@ function slowProvider(): ReadableStreamDefaultController<Uint8Array> {
   return controller;
 }
 
-async function ask(path: string, body: object) {
+async function send(path: string, body: object) {
   const response = await app.fetch(
     new Request(`https://eu.test${path}`, {
       method: "POST",
@@ -59,7 +59,7 @@ async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string
 describe.each(Object.entries(PATHS))("a provider's late first event at %s", (path, body) => {
   it("arrives even after the client has received the headers and a comment", async () => {
     const provider = slowProvider();
-    const { response, reader } = await ask(path, body);
+    const { response, reader } = await send(path, body);
     expect(response.status).toBe(200);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);
     const answer = [...TEXT_ANSWER, usageChunk()].map(openAiEvent).join("") + DONE;
@@ -72,7 +72,7 @@ describe.each(Object.entries(PATHS))("a provider's late first event at %s", (pat
 
   it("turns into an error event if the provider fails", async () => {
     const provider = slowProvider();
-    const { reader } = await ask(path, body);
+    const { reader } = await send(path, body);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);
     provider.enqueue(
       new TextEncoder().encode(openAiEvent({ error: { code: 500, message: "no" } })),

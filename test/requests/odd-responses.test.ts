@@ -13,7 +13,7 @@ beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
 
-async function ask(provider: ChatProvider, reply: RawReply, stream = false): Promise<Response> {
+async function send(provider: ChatProvider, reply: RawReply, stream = false): Promise<Response> {
   mockNetwork(reply);
   const messages = [{ role: "user", content: "Hello" }];
   const options = stream ? { stream, stream_options: { include_usage: true } } : {};
@@ -40,12 +40,12 @@ const CASES = PROVIDERS.filter(({ id }) => id !== "workers-ai").map(
 
 describe.each(CASES)("a response of the provider %s", (_, provider) => {
   it("becomes a stream with the same text and charge if the provider ignored the field 'stream'", async () => {
-    const whole = await ask(provider, provider.chat.text.json);
+    const whole = await send(provider, provider.chat.text.json);
     const cost = Number(whole.headers.get("x-cost-micro"));
     expect(cost).toBeGreaterThan(0);
     await whole.text();
     vi.restoreAllMocks();
-    const response = await ask(provider, provider.chat.text.json, true);
+    const response = await send(provider, provider.chat.text.json, true);
     const text = await response.text();
     expect([response.status, text.includes('"error"')]).toEqual([200, false]);
     const chunks = [...text.matchAll(/^data: (\{.*)$/gm)].map(
@@ -59,7 +59,7 @@ describe.each(CASES)("a response of the provider %s", (_, provider) => {
   it("results in an estimated charge if the provider reports zero usage", async () => {
     const { body, ...reply } = provider.chat.text.json;
     const zero = String(body).replaceAll(/("\w*[tT]oken\w*":\s*)\d+/g, "$10");
-    const response = await ask(provider, { ...reply, body: zero });
+    const response = await send(provider, { ...reply, body: zero });
     expect(response.status).toBe(200);
     expect(Number(response.headers.get("x-cost-micro"))).toBeGreaterThan(0);
     await response.text();

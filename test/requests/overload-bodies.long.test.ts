@@ -47,30 +47,30 @@ describe("a request body beyond the memory limit for bodies", () => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
         how === "declared" ? { "content-length": String(text.length) } : {};
-      const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
-      const goOn = world.keepHolds();
-      const held = world.untilHeld(1);
-      const first = world.ask({ key: account.key, body: text, headers });
-      await held;
+      const fixture = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
+      const goOn = fixture.keepHolds();
+      const firstHeld = fixture.untilHeld(1);
+      const first = fixture.send({ key: account.key, body: text, headers });
+      await firstHeld;
       const other = await openAccount();
-      const { hold } = world.calls;
-      expect(await world.status({ key: other.key, body: text, headers })).toBe(503);
-      expect(world.calls["hold"]).toBe(hold);
-      const heldToo = world.untilHeld(1);
-      const small = world.ask({ key: other.key });
-      await heldToo;
+      const { hold } = fixture.calls;
+      expect(await fixture.status({ key: other.key, body: text, headers })).toBe(503);
+      expect(fixture.calls["hold"]).toBe(hold);
+      const secondHeld = fixture.untilHeld(1);
+      const small = fixture.send({ key: other.key });
+      await secondHeld;
       goOn();
-      for (const asked of [first, small]) {
-        expect((await asked.response).status).toBe(200);
-        await asked.end();
+      for (const request of [first, small]) {
+        expect((await request.response).status).toBe(200);
+        await request.end();
       }
-      expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
+      expect(await fixture.status({ key: other.key, body: text, headers })).toBe(200);
     },
   );
 
   it("appears in the metrics as rejected for overload, unless the key is rejected first", async () => {
     const region = separateIsolate();
-    const world = new OverloadFixture({
+    const fixture = new OverloadFixture({
       ISOLATE_MEMORY_MIB_MAX: "84",
       LOG_REQUESTS: "all",
       REGION_METRICS: region.bindings.REGION_METRICS,
@@ -78,67 +78,67 @@ describe("a request body beyond the memory limit for bodies", () => {
     const revoked = await addKey(account.orgId, account.memberId);
     const path = `/orgs/${account.orgId}/keys/${revoked.keyId}`;
     expect((await admin("DELETE", path)).status).toBe(200);
-    const goOn = world.keepHolds();
-    const held = world.untilHeld(1);
-    const first = world.ask({ key: account.key, body: JSON.stringify(long) });
+    const goOn = fixture.keepHolds();
+    const held = fixture.untilHeld(1);
+    const first = fixture.send({ key: account.key, body: JSON.stringify(long) });
     await held;
-    const refused = world.ask({ key: revoked.key, body: inPieces(15) });
+    const refused = fixture.send({ key: revoked.key, body: inPieces(15) });
     expect((await refused.response).status).toBe(401);
     await refused.end();
     expect(lines.filter(({ event, status }) => event === "request" && status === 401)).toHaveLength(
       1,
     );
     const other = await openAccount();
-    expect(await world.status({ key: other.key, body: inPieces(15) })).toBe(503);
+    expect(await fixture.status({ key: other.key, body: inPieces(15) })).toBe(503);
     goOn();
     await first.end();
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
   it("causes a 503 before the gateway calls the key's object or reads the body", async () => {
-    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const fixture = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
-    const asking = { key: account.key, body, headers: { "content-length": String(body.length) } };
-    const goOn = world.keepHolds();
-    const held = world.untilHeld(3);
-    const asked = [world.ask(asking), world.ask(asking), world.ask(asking)];
+    const options = { key: account.key, body, headers: { "content-length": String(body.length) } };
+    const goOn = fixture.keepHolds();
+    const held = fixture.untilHeld(3);
+    const requests = [fixture.send(options), fixture.send(options), fixture.send(options)];
     await held;
-    const before = { ...world.calls };
-    const shed = world.ask(asking);
+    const before = { ...fixture.calls };
+    const shed = fixture.send(options);
     expect((await shed.response).status).toBe(503);
     await shed.end();
     expect(shed.request.bodyUsed).toBe(false);
-    expect(world.calls).toEqual(before);
+    expect(fixture.calls).toEqual(before);
     goOn();
-    for (const one of asked) {
+    for (const one of requests) {
       expect((await one.response).status).toBe(200);
       await one.end();
     }
-    expect(await world.status(asking)).toBe(200);
+    expect(await fixture.status(options)).toBe(200);
   });
 
   it("uses memory only for the bytes received, not for the declared length", async () => {
-    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const fixture = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
-    const first = world.ask({ key: account.key, body: slow.readable, headers });
+    const first = fixture.send({ key: account.key, body: slow.readable, headers });
     const writer = slow.writable.getWriter();
     void writer.write(new TextEncoder().encode('{"model":'));
     const other = await openAccount();
-    expect(await world.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
+    expect(await fixture.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
     await writer.close();
     expect((await first.response).status).toBe(400);
     await first.end();
   });
 
   it("frees its memory once a route responds, however long the stream continues", async () => {
-    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
+    const fixture = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
-    const first = world.ask({ key: account.key, body: endless });
+    const first = fixture.send({ key: account.key, body: endless });
     const reader = (await first.response).body?.getReader();
     expect((await reader?.read())?.done).toBe(false);
-    expect(await world.status({ key: account.key, body: long })).toBe(200);
+    expect(await fixture.status({ key: account.key, body: long })).toBe(200);
     await reader?.cancel();
     await first.end();
   });

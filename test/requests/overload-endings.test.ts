@@ -37,7 +37,7 @@ async function deadKey() {
   return { key };
 }
 
-type How = (world: OverloadFixture, key: string) => SentRequest;
+type How = (fixture: OverloadFixture, key: string) => SentRequest;
 
 const model =
   (name: string, stream = false): How =>
@@ -61,8 +61,8 @@ const HOWS: Readonly<Record<string, How>> = {
     return { key, body: bodyThat((to) => to.error(new Error("gone"))) };
   },
   "body that stays away": (_, key) => ({ key, body: bodyThat(() => new Promise(() => {})) }),
-  bug: (world, key) => {
-    world.failNext();
+  bug: (fixture, key) => {
+    fixture.failNext();
     return { key };
   },
   [LEAVES_EARLY]: model("echo"),
@@ -87,17 +87,17 @@ it(`every slot is free again after ${ENDINGS} requests that end in every possibl
     fc.asyncProperty(
       fc.array(ending, { minLength: ENDINGS / CASES, maxLength: ENDINGS / CASES }),
       async (endings) => {
-        const world = new OverloadFixture(BINDINGS);
+        const fixture = new OverloadFixture(BINDINGS);
         const keys = await freshKeys();
         for (const [i, one] of endings.entries()) {
           seen.add(one.how);
-          await endsUnshed(world, one, keys[i % keys.length] ?? "");
+          await endsUnshed(fixture, one, keys[i % keys.length] ?? "");
         }
-        const goOn = world.keepHolds();
-        const held = world.untilHeld(1);
-        const last = world.ask({ key: keys[0] ?? "" });
+        const goOn = fixture.keepHolds();
+        const held = fixture.untilHeld(1);
+        const last = fixture.send({ key: keys[0] ?? "" });
         await held;
-        expect(await world.status({ key: keys[0] ?? "" })).toBe(503);
+        expect(await fixture.status({ key: keys[0] ?? "" })).toBe(503);
         goOn();
         expect((await last.response).status).toBe(200);
         await last.end();
@@ -112,25 +112,28 @@ it(`every slot is free again after ${ENDINGS} requests that end in every possibl
  * Returns several keys of the organization, because each is limited to 1,000 requests per minute.
  */
 function freshKeys(): Promise<string[]> {
-  const made = Array.from({ length: 2 }, () => addKey(account.orgId, account.memberId));
-  return Promise.all(made.map(async (one) => (await one).key));
+  const keys = Array.from({ length: 2 }, () => addKey(account.orgId, account.memberId));
+  return Promise.all(keys.map(async (one) => (await one).key));
 }
 
 async function endsUnshed(
-  world: OverloadFixture,
+  fixture: OverloadFixture,
   { how, turns }: Ending,
   key: string,
 ): Promise<void> {
-  const left = new AbortController();
-  const asked = world.ask({ signal: left.signal, ...(HOWS[how]?.(world, key) ?? { key }) });
+  const client = new AbortController();
+  const request = fixture.send({
+    signal: client.signal,
+    ...(HOWS[how]?.(fixture, key) ?? { key }),
+  });
   if (how === LEAVES_EARLY) {
     for (let turn = 0; turn < turns; turn++) await Promise.resolve();
-    left.abort();
+    client.abort();
   }
-  const response = await asked.response.catch(() => null);
+  const response = await request.response.catch(() => null);
   if (how === LEAVES_STREAM) await response?.body?.cancel();
   const text = response === null || response.bodyUsed ? "" : await response.text().catch(() => "");
-  await asked.end();
+  await request.end();
   expect({ how, text }).not.toMatchObject({
     text: expect.stringContaining('"overloaded"') as string,
   });

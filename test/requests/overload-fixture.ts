@@ -59,7 +59,7 @@ export class OverloadFixture {
     });
   }
 
-  ask({
+  send({
     key,
     body = HELLO,
     headers = {},
@@ -81,11 +81,11 @@ export class OverloadFixture {
   }
 
   /** Returns the status of a request after reading the whole response. */
-  async status(asking: SentRequest): Promise<number> {
-    const asked = this.ask(asking);
-    const response = await asked.response;
+  async status(options: SentRequest): Promise<number> {
+    const request = this.send(options);
+    const response = await request.response;
     await response.text();
-    await asked.end();
+    await request.end();
     return response.status;
   }
 

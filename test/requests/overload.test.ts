@@ -30,21 +30,21 @@ beforeEach(async () => {
  * hold.
  */
 async function fullFixture(bindings: Readonly<Record<string, unknown>> = {}) {
-  const world = new OverloadFixture({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
+  const fixture = new OverloadFixture({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
   // The isolate has cached the key from now on.
-  expect(await world.status({ key: account.key })).toBe(200);
-  const goOn = world.keepHolds();
-  const held = world.untilHeld(1);
-  const first = world.ask({ key: account.key });
+  expect(await fixture.status({ key: account.key })).toBe(200);
+  const goOn = fixture.keepHolds();
+  const held = fixture.untilHeld(1);
+  const first = fixture.send({ key: account.key });
   await held;
-  return { world, first, goOn };
+  return { fixture, first, goOn };
 }
 
 describe("a paid request beyond the organization's maximum of concurrent requests", () => {
   it("gets a 503 before the gateway calls the key's object, reads the body or holds an amount", async () => {
-    const { world, first, goOn } = await fullFixture();
-    const before = { ...world.calls };
-    const shed = world.ask({ key: account.key });
+    const { fixture, first, goOn } = await fullFixture();
+    const before = { ...fixture.calls };
+    const shed = fixture.send({ key: account.key });
     const response = await shed.response;
     expect(response.status).toBe(503);
     expect(await response.json()).toEqual(OVERLOADED);
@@ -53,46 +53,46 @@ describe("a paid request beyond the organization's maximum of concurrent request
     expect(wait).toBeLessThanOrEqual(30);
     await shed.end();
     expect(shed.request.bodyUsed).toBe(false);
-    expect(world.calls).toEqual(before);
+    expect(fixture.calls).toEqual(before);
     goOn();
     expect((await first.response).status).toBe(200);
     await first.end();
-    expect(await world.status({ key: account.key })).toBe(200);
+    expect(await fixture.status({ key: account.key })).toBe(200);
   });
 
   it("gets a 503 without a hold once the key's object has identified an unknown key's organization", async () => {
-    const { world, first, goOn } = await fullFixture();
+    const { fixture, first, goOn } = await fullFixture();
     const { key } = await addKey(account.orgId, account.memberId);
-    const { hold, admit = 0 } = world.calls;
-    expect(await world.status({ key })).toBe(503);
-    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
-    expect(await world.status({ key })).toBe(503);
-    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
+    const { hold, admit = 0 } = fixture.calls;
+    expect(await fixture.status({ key })).toBe(503);
+    expect(fixture.calls).toMatchObject({ hold, admit: admit + 1 });
+    expect(await fixture.status({ key })).toBe(503);
+    expect(fixture.calls).toMatchObject({ hold, admit: admit + 1 });
     goOn();
     await first.end();
-    expect(await world.status({ key })).toBe(200);
+    expect(await fixture.status({ key })).toBe(200);
   });
 
   it("doesn't affect other organizations, free endpoints or the 401 for a forged key", async () => {
-    const { world, goOn, first } = await fullFixture();
+    const { fixture, goOn, first } = await fullFixture();
     goOn();
     await first.end();
     const other = await openAccount();
-    const release = world.keepHolds();
-    const [mine, theirs] = [world.untilHeld(1), world.ask({ key: account.key })];
+    const release = fixture.keepHolds();
+    const [mine, theirs] = [fixture.untilHeld(1), fixture.send({ key: account.key })];
     await mine;
-    const both = world.untilHeld(1);
-    const served = world.ask({ key: other.key });
+    const both = fixture.untilHeld(1);
+    const served = fixture.send({ key: other.key });
     await both;
-    expect(await world.status({ key: account.key })).toBe(503);
-    const balance = await send("/v1/balance", { key: account.key, bindings: world.env });
+    expect(await fixture.status({ key: account.key })).toBe(503);
+    const balance = await send("/v1/balance", { key: account.key, bindings: fixture.env });
     expect(balance.status).toBe(200);
     const forged = account.key.slice(0, -1) + (account.key.endsWith("a") ? "b" : "a");
-    expect(await world.status({ key: forged })).toBe(401);
+    expect(await fixture.status({ key: forged })).toBe(401);
     release();
-    for (const asked of [theirs, served]) {
-      expect((await asked.response).status).toBe(200);
-      await asked.end();
+    for (const request of [theirs, served]) {
+      expect((await request.response).status).toBe(200);
+      await request.end();
     }
   });
 
@@ -100,20 +100,20 @@ describe("a paid request beyond the organization's maximum of concurrent request
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = separateIsolate();
-    const { world, first, goOn } = await fullFixture({
+    const { fixture, first, goOn } = await fullFixture({
       LOG_REQUESTS: "failures",
       REGION_METRICS: region.bindings.REGION_METRICS,
     });
-    for (let i = 0; i < 50; i++) expect(await world.status({ key: account.key })).toBe(503);
-    const told = (): readonly number[] =>
+    for (let i = 0; i < 50; i++) expect(await fixture.status({ key: account.key })).toBe(503);
+    const reportedCounts = (): readonly number[] =>
       lines.filter(({ event }) => event === "requests_shed").map((line) => line.organization ?? 0);
-    expect(told()).toEqual([1]);
+    expect(reportedCounts()).toEqual([1]);
     vi.spyOn(Date, "now").mockImplementation(() => second + 1000);
-    expect(await world.status({ key: account.key })).toBe(503);
-    expect(told()).toEqual([1, 50]);
+    expect(await fixture.status({ key: account.key })).toBe(503);
+    expect(reportedCounts()).toEqual([1, 50]);
     vi.spyOn(Date, "now").mockImplementation(() => second - 60_000); // the clock stepped back
-    expect(await world.status({ key: account.key })).toBe(503);
-    expect(told()).toEqual([1, 50, 1]);
+    expect(await fixture.status({ key: account.key })).toBe(503);
+    expect(reportedCounts()).toEqual([1, 50, 1]);
     expect(lines.filter(({ status }) => status === 503)).toEqual([]);
     goOn();
     await first.end();
@@ -123,8 +123,8 @@ describe("a paid request beyond the organization's maximum of concurrent request
   });
 
   it("adds a line to the request log if LOG_REQUESTS is all", async () => {
-    const { world, first, goOn } = await fullFixture({ LOG_REQUESTS: "all" });
-    for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
+    const { fixture, first, goOn } = await fullFixture({ LOG_REQUESTS: "all" });
+    for (let i = 0; i < 3; i++) expect(await fixture.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
     goOn();
     await first.end();
@@ -133,25 +133,25 @@ describe("a paid request beyond the organization's maximum of concurrent request
 
 describe("a paid request that waits for a slot", () => {
   it("runs as soon as another request ends", async () => {
-    const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "10000" });
-    const before = { ...world.calls };
-    const waiting = world.ask({ key: account.key });
+    const { fixture, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "10000" });
+    const before = { ...fixture.calls };
+    const waiting = fixture.send({ key: account.key });
     goOn();
     await first.end();
     expect((await waiting.response).status).toBe(200);
     await waiting.end();
-    expect(world.calls["hold"]).toBe((before["hold"] ?? 0) + 1);
-    expect(await world.status({ key: account.key })).toBe(200);
+    expect(fixture.calls["hold"]).toBe((before["hold"] ?? 0) + 1);
+    expect(await fixture.status({ key: account.key })).toBe(200);
   });
 
   it("gets a 503 after OVERLOAD_WAIT_MS, and leaves the slot to a later request", async () => {
-    const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "50" });
-    const before = { ...world.calls };
-    expect(await world.status({ key: account.key })).toBe(503);
-    expect(world.calls).toEqual(before);
+    const { fixture, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "50" });
+    const before = { ...fixture.calls };
+    expect(await fixture.status({ key: account.key })).toBe(503);
+    expect(fixture.calls).toEqual(before);
     goOn();
     await first.end();
-    expect(await world.status({ key: account.key })).toBe(200);
+    expect(await fixture.status({ key: account.key })).toBe(200);
   });
 });
 

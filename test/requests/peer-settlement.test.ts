@@ -69,9 +69,9 @@ async function answered(
   const run: Run = {
     ...rest,
     request: { ...request, user },
-    respond: (told) => {
-      costs.push(told instanceof Response ? told.headers.get("x-cost-micro") : null);
-      got.push(told instanceof Response ? "answer" : told.kind);
+    respond: (result) => {
+      costs.push(result instanceof Response ? result.headers.get("x-cost-micro") : null);
+      got.push(result instanceof Response ? "answer" : result.kind);
     },
   };
   if (granted !== null) run.progress.granted = micros(granted);

@@ -12,12 +12,12 @@ const body = (fields: object): ChatBody => ({
 });
 const size = (input: number[] | number[][]) =>
   measureEmbeddingsPrompt({ model: "m", input }, MODEL);
-const said = (content: unknown, more: object = {}) => ({ role: "user", content, ...more });
+const userMessage = (content: unknown, more: object = {}) => ({ role: "user", content, ...more });
 const bytes = (value: string): number => new TextEncoder().encode(value).length;
 
 const boundOf = (fields: object) => measureChatPrompt(body(fields), MODEL).bound;
 const schema = (more: object) => ({
-  messages: [said("hi".repeat(300))],
+  messages: [userMessage("hi".repeat(300))],
   response_format: {
     type: "json_schema",
     json_schema: { schema: { type: "object", ...more } },
@@ -31,7 +31,10 @@ describe("the counted size of a prompt", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
-        const whole = measureChatPrompt(body({ messages: all.map((one) => said(one)) }), MODEL);
+        const whole = measureChatPrompt(
+          body({ messages: all.map((one) => userMessage(one)) }),
+          MODEL,
+        );
         const sum = all.reduce((total, one) => total + bytes(one.toWellFormed()), 0);
         expect(whole.bound).toBeGreaterThanOrEqual(sum);
         expect(whole.estimate).toBeLessThanOrEqual(whole.bound);
@@ -41,8 +44,8 @@ describe("the counted size of a prompt", () => {
   });
 
   it.each([
-    ["text parts", said([{ type: "text", text: "x".repeat(999) }])],
-    ["a name", said("", { name: "x".repeat(999) })],
+    ["text parts", userMessage([{ type: "text", text: "x".repeat(999) }])],
+    ["a name", userMessage("", { name: "x".repeat(999) })],
     [
       "tool calls",
       { role: "assistant", tool_calls: [{ function: { arguments: "x".repeat(999) } }] },
@@ -56,7 +59,7 @@ describe("the counted size of a prompt", () => {
   });
 
   it.each(["tools", "functions", "response_format"])("includes the field %s", (field) => {
-    const fields = { messages: [said("hi")], [field]: [{ description: "x".repeat(999) }] };
+    const fields = { messages: [userMessage("hi")], [field]: [{ description: "x".repeat(999) }] };
     expect(measureChatPrompt(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
 
@@ -70,8 +73,8 @@ describe("the counted size of a prompt", () => {
     ]) {
       const url = `data:image/png;base64,${start}${"x".repeat(99_999)}`;
       const image = { type: "image_url", image_url: { url } };
-      const one = measureChatPrompt(body({ messages: [said([image])] }), MODEL).bound;
-      const two = measureChatPrompt(body({ messages: [said([image, image])] }), MODEL).bound;
+      const one = measureChatPrompt(body({ messages: [userMessage([image])] }), MODEL).bound;
+      const two = measureChatPrompt(body({ messages: [userMessage([image, image])] }), MODEL).bound;
       expect(two - one).toBe(MODEL.imageTokens);
     }
   });
@@ -80,7 +83,7 @@ describe("the counted size of a prompt", () => {
     const base64 = btoa("word ".repeat(10_000));
     const url = `data:image/png;base64,${base64}`;
     const part = { type: "image_url", image_url: { url } };
-    const chat = measureChatPrompt(body({ messages: [said([part])] }), MODEL).bound;
+    const chat = measureChatPrompt(body({ messages: [userMessage([part])] }), MODEL).bound;
     expect(chat).toBeGreaterThan(base64.length);
     for (const data of [base64, url]) {
       const source = { type: "base64", media_type: "image/png", data };
@@ -101,17 +104,17 @@ describe("the counted size of a prompt", () => {
     // The name appears in the call and where the tool is offered again.
     expect(longer(0)).toBe(2 * 200);
     expect(longer(5)).toBe(7 * 200);
-    const told = (role: string, first: string) =>
+    const conversation = (role: string, first: string) =>
       boundOf({
         messages: [
           { role: first, content: "a" },
           { role, content: "a" },
         ],
       });
-    expect(told("system", "user") - told("user", "user")).toBeGreaterThan(
+    expect(conversation("system", "user") - conversation("user", "user")).toBeGreaterThan(
       "<system></system>".length,
     );
-    expect(told("system", "system")).toBe(told("user", "user"));
+    expect(conversation("system", "system")).toBe(conversation("user", "user"));
     const closed = ',"additionalProperties":false';
     expect(boundOf(schema({}))).toBe(boundOf(schema({ additionalProperties: false })));
     expect(closed.length).toBe(29);

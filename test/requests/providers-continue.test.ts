@@ -30,13 +30,13 @@ const TOOLS = ["get_weather", "get_time"].map((name) => ({
 const DOWN: RawReply = { status: 503, headers: {}, body: "" };
 
 /** Sends a request to the providers as routes of one model. Each gets the next response. */
-async function ask(
+async function send(
   providers: readonly ChatProvider[],
   messages: readonly unknown[],
   replies: readonly RawReply[],
-): Promise<{ message: Message; asked: readonly SentRequest[]; served: string | null }> {
+): Promise<{ message: Message; requests: readonly SentRequest[]; served: string | null }> {
   const bindings = { ...env, ...bindingsFor(providers) };
-  const asked = mockNetwork(replies);
+  const requests = mockNetwork(replies);
   const response = await app.fetch(
     new Request("https://eu.test/v1/chat/completions", {
       method: "POST",
@@ -49,15 +49,15 @@ async function ask(
   const { choices } = await response.json<{ choices?: readonly { message: Message }[] }>();
   const message = choices?.[0]?.message;
   if (message === undefined) throw new Error(`no answer: ${response.status}`);
-  return { message, asked, served: response.headers.get("x-route") };
+  return { message, requests, served: response.headers.get("x-route") };
 }
 
 describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as const))(
   "a conversation started at the provider %s",
   (_, first) => {
-    let begun: Awaited<ReturnType<typeof ask>>;
+    let firstResponse: Awaited<ReturnType<typeof send>>;
     beforeAll(async () => {
-      begun = await ask([first], [QUESTION], [first.chat.tools.json]);
+      firstResponse = await send([first], [QUESTION], [first.chat.tools.json]);
       vi.restoreAllMocks();
     });
 
@@ -66,7 +66,7 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
     it.each(seconds.map((provider) => [provider.name, provider] as const))(
       "continues at %s after a failure, with each tool result next to its call",
       async (__, second) => {
-        const ids = (begun.message.tool_calls ?? []).map((call) => call.id);
+        const ids = (firstResponse.message.tool_calls ?? []).map((call) => call.id);
         expect(ids).toHaveLength(3);
         const results = ids.map((id, at) => ({
           role: "tool",
@@ -79,16 +79,16 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
           ...QUESTION,
           content: `${QUESTION.content} ${first.name}, ${second.name}`,
         };
-        const history = [question, begun.message, ...results];
+        const history = [question, firstResponse.message, ...results];
         const isSame = first.id === second.id;
-        const { asked, served } = await ask(
+        const { requests, served } = await send(
           isSame ? [second] : [first, second],
           history,
           isSame ? [second.chat.text.json] : [DOWN, second.chat.text.json],
         );
         expect(served).toContain(`${second.id}:`);
-        const last = asked.at(-1);
-        if (last === undefined) throw new Error("nobody was asked");
+        const last = requests.at(-1);
+        if (last === undefined) throw new Error("no provider was called");
         const sent = second.idsIn(last.json);
         expect(new Set(sent.calls).size).toBe(3);
         expect(sent.results).toEqual(sent.calls);

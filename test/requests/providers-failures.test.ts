@@ -34,7 +34,7 @@ function withoutPauses(): void {
   );
 }
 
-async function ask(
+async function send(
   provider: ChatProvider,
   reply: RawReply,
   stream: boolean,
@@ -109,15 +109,15 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
       "returns the gateway's own error for %s, without a charge or the provider's text",
       async (name, reply, forms) => {
         for (const stream of forms) {
-          const seen = await ask(provider, reply, stream);
+          const seen = await send(provider, reply, stream);
           vi.restoreAllMocks();
           expect([400, 413, 502, 503], `${name}: ${seen.body}`).toContain(seen.status);
           const { error } = JSON.parse(seen.body) as { error: Record<string, unknown> };
           expect(Object.keys(error)).toEqual(
             expect.arrayContaining(["message", "type", "code", "param"]),
           );
-          const isTold = seen.status < 500;
-          expect(isTold || !seen.all.includes(CANARY.text)).toBe(true);
+          const isClientError = seen.status < 500;
+          expect(isClientError || !seen.all.includes(CANARY.text)).toBe(true);
           expectNoCanary(seen);
         }
         expect(await balance()).toBe(CREDITS);
@@ -125,7 +125,7 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
     );
 
     it("returns an error status without a charge if the first event is an error", async () => {
-      const seen = await ask(provider, errorFirst, true);
+      const seen = await send(provider, errorFirst, true);
       expect([502, 503]).toContain(seen.status);
       expectNoCanary(seen);
       vi.restoreAllMocks();
@@ -136,7 +136,7 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
       ["a mid-stream error", errorMid],
       ["a stream that breaks off", cut],
     ])("ends %s with an error event, without [DONE] and without a charge", async (__, reply) => {
-      const seen = await ask(provider, reply, true);
+      const seen = await send(provider, reply, true);
       expect(seen.status).toBe(200);
       expect(seen.body).toContain('"error":{');
       expect(seen.body).not.toContain("[DONE]");
@@ -158,10 +158,10 @@ it.each(TRIED.map((provider) => [provider.name, provider] as const))(
   async (_, provider) => {
     await openOne();
     const { cut } = provider.failures;
-    const said = String(cut.body);
-    const { length } = new TextEncoder().encode(said);
-    const body = `${said}data: ${JSON.stringify({ x: LONG })}\n\n`;
-    const seen = await ask(provider, { ...cut, body }, true, (bytes) => [
+    const text = String(cut.body);
+    const { length } = new TextEncoder().encode(text);
+    const body = `${text}data: ${JSON.stringify({ x: LONG })}\n\n`;
+    const seen = await send(provider, { ...cut, body }, true, (bytes) => [
       bytes.slice(0, length),
       bytes.slice(length),
     ]);
@@ -184,7 +184,7 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
       if (reply === null) return;
       const costOf = async (one: RawReply) => {
         const before = await balance();
-        const seen = await ask(provider, one, form === "stream");
+        const seen = await send(provider, one, form === "stream");
         vi.restoreAllMocks();
         return { seen, cost: before - (await balance()) };
       };
@@ -198,8 +198,8 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
       expect(seen.body).toContain(`"generation_id":"${id}","cost_micro":${cost}}`);
       expect(seen.body).not.toContain("Please retry");
       if (form === "stream") return;
-      const told = ["x-should-retry", "x-cost-micro"].map((name) => seen.headers.get(name));
-      expect(told).toEqual(["false", String(cost)]);
+      const headers = ["x-should-retry", "x-cost-micro"].map((name) => seen.headers.get(name));
+      expect(headers).toEqual(["false", String(cost)]);
     });
   },
 );

@@ -161,12 +161,12 @@ describe.each(TRIED_PROVIDERS.map((provider) => [provider.name, provider] as con
         });
 
         it("reports a refusal", async () => {
-          const said = read(provider, "refusal", stream).then(
+          const ending = read(provider, "refusal", stream).then(
             ({ finish }) => finish,
             (error: unknown) => (error instanceof BadRequestError ? "status" : error),
           );
-          const wanted = provider.refusesBy === "finish" ? "content_filter" : "status";
-          expect(await said).toBe(wanted);
+          const expected = provider.refusesBy === "finish" ? "content_filter" : "status";
+          expect(await ending).toBe(expected);
         });
       },
     );

@@ -23,18 +23,18 @@ type Held = Awaited<ReturnType<WalletMethods["admitAndHold"]>>;
 class Isolate {
   readonly calls: string[] = [];
   /** Changes a response of `admitAndHold` before the isolate receives it. */
-  heard = (answer: Held): unknown => answer;
+  changeAnswer = (answer: Held): unknown => answer;
   readonly #env: Env = Object.create(env, {
-    KEY_REGISTER: { value: this.#told("KEY_REGISTER") },
-    WALLET: { value: this.#told("WALLET") },
-    REGION_METRICS: { value: this.#told("REGION_METRICS") },
+    KEY_REGISTER: { value: this.#recordCalls("KEY_REGISTER") },
+    WALLET: { value: this.#recordCalls("WALLET") },
+    REGION_METRICS: { value: this.#recordCalls("REGION_METRICS") },
   }) as Env;
 
   /**
    * Returns a completion's status and the key's remaining requests after all work has ended.
    * `calls` has its calls.
    */
-  async ask(key: string, body: BodyInit = HELLO, more: Record<string, string> = {}) {
+  async send(key: string, body: BodyInit = HELLO, more: Record<string, string> = {}) {
     this.calls.length = 0;
     const context = createExecutionContext();
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
@@ -46,11 +46,11 @@ class Isolate {
     const response = await app.fetch(request, this.#env, context);
     await response.arrayBuffer();
     await waitOnExecutionContext(context);
-    const left = response.headers.get("x-ratelimit-remaining-requests");
-    return { status: response.status, left };
+    const remaining = response.headers.get("x-ratelimit-remaining-requests");
+    return { status: response.status, remaining };
   }
 
-  #told(name: "KEY_REGISTER" | "WALLET" | "REGION_METRICS") {
+  #recordCalls(name: "KEY_REGISTER" | "WALLET" | "REGION_METRICS") {
     const getByName = (id: string) =>
       new Proxy(env[name].getByName(id), {
         get: (stub, method) => {
@@ -59,7 +59,9 @@ class Isolate {
           return (...args: unknown[]): unknown => {
             this.calls.push(`${name} ${String(method)}`);
             const answer: unknown = Reflect.apply(call, stub, args);
-            return method === "admitAndHold" ? (answer as Promise<Held>).then(this.heard) : answer;
+            return method === "admitAndHold"
+              ? (answer as Promise<Held>).then(this.changeAnswer)
+              : answer;
           };
         },
       });
@@ -80,7 +82,7 @@ beforeEach(async () => {
  * Returns the calls of requests themselves, without those that transfer counts, however many there
  * were.
  */
-const asked = (): string[] =>
+const calls = (): string[] =>
   isolate.calls.filter((call) => !/^REGION_METRICS|noteFailed$/.test(call));
 
 async function revoke(): Promise<void> {
@@ -92,80 +94,80 @@ async function revoke(): Promise<void> {
 }
 
 it("a recently used key needs only one call, which admits the request and places the hold", async () => {
-  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
-  expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
-  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
-  expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
+  expect(await isolate.send(account.key)).toEqual({ status: 200, remaining: "3" });
+  expect(calls()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
+  expect(await isolate.send(account.key)).toEqual({ status: 200, remaining: "2" });
+  expect(calls()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
 it("a Worker accepts the response of a wallet that still runs an earlier version", async () => {
-  await isolate.ask(account.key);
-  isolate.heard = (answer) => {
+  await isolate.send(account.key);
+  isolate.changeAnswer = (answer) => {
     if (!answer.ok) return answer;
     const { admitted, held } = answer.value;
     const who = { keyId: account.keyId, orgId: account.orgId, memberId: "m", scope: "regional" };
     return { ok: true, value: { admitted: { ...who, ...admitted }, held } };
   };
-  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
-  expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
+  expect(await isolate.send(account.key)).toEqual({ status: 200, remaining: "2" });
+  expect(calls()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
 it("a key revoked after its last use gets 401 after one call, without a hold", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   await revoke();
-  await isolate.ask("forged"); // its count is transferred later
-  expect(await isolate.ask(account.key)).toEqual({ status: 401, left: null });
-  expect(asked()).toEqual(["WALLET admitAndHold"]);
+  await isolate.send("forged"); // its count is transferred later
+  expect(await isolate.send(account.key)).toEqual({ status: 401, remaining: null });
+  expect(calls()).toEqual(["WALLET admitAndHold"]);
 });
 
 it("a key rejected as revoked gets 401 in later requests, before any call and before the body is read", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   await revoke();
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   const never = new ReadableStream({ pull: () => new Promise(() => undefined) });
-  const slow = await isolate.ask(account.key, never, { "content-length": "100" });
+  const slow = await isolate.send(account.key, never, { "content-length": "100" });
   expect(slow).toMatchObject({ status: 401 });
-  expect(asked()).toEqual([]);
+  expect(calls()).toEqual([]);
 });
 
 it("a revoked key gets 401 even for an invalid body, and later requests with the key make no call", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   await revoke();
-  expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
-  expect(asked()).toEqual(["WALLET admit"]);
-  expect(await isolate.ask(account.key)).toMatchObject({ status: 401 });
-  expect(asked()).toEqual([]);
+  expect(await isolate.send(account.key, "{")).toMatchObject({ status: 401 });
+  expect(calls()).toEqual(["WALLET admit"]);
+  expect(await isolate.send(account.key)).toMatchObject({ status: 401 });
+  expect(calls()).toEqual([]);
 });
 
 it("an invalid request counts against the rate limit, and returns 429 beyond the limit", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   const wrong = [
     ["{", {}],
     ['{"model":"no such one","messages":[]}', {}],
     [HELLO, { "idempotency-key": "x".repeat(300) }],
   ] as const;
   const answers = [];
-  for (const [body, headers] of wrong) answers.push(await isolate.ask(account.key, body, headers));
-  expect(answers.map(({ left }) => left)).toEqual(["2", "1", "0"]);
+  for (const [body, headers] of wrong) answers.push(await isolate.send(account.key, body, headers));
+  expect(answers.map(({ remaining }) => remaining)).toEqual(["2", "1", "0"]);
   for (const { status } of answers) expect([400, 404]).toContain(status);
-  expect(asked()).toEqual(["WALLET admit"]);
-  expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
+  expect(calls()).toEqual(["WALLET admit"]);
+  expect(await isolate.send(account.key, "{")).toMatchObject({ status: 429 });
 });
 
 it("a request whose body is large or of unknown size is admitted before the hold", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   const large = JSON.stringify({
     ...(JSON.parse(HELLO) as object),
     user: "u",
     padding: "x".repeat(70_000),
   });
-  await isolate.ask(account.key, large);
-  expect(asked()[0]).toBe("WALLET admit");
+  await isolate.send(account.key, large);
+  expect(calls()[0]).toBe("WALLET admit");
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   void writer.write(new TextEncoder().encode(HELLO)).then(() => writer.close());
-  expect(await isolate.ask(account.key, readable)).toMatchObject({ status: 200 });
-  expect(asked()).toEqual(["WALLET admit", "WALLET hold", "WALLET settle"]);
+  expect(await isolate.send(account.key, readable)).toMatchObject({ status: 200 });
+  expect(calls()).toEqual(["WALLET admit", "WALLET hold", "WALLET settle"]);
 });
 
 /** Returns the number of admissions in the account's wallet. */
@@ -176,16 +178,16 @@ function admissions(): Promise<number> {
 }
 
 it("a key that is revoked while a slow body arrives gets 401 without a hold", async () => {
-  await isolate.ask(account.key);
+  await isolate.send(account.key);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  const answer = isolate.ask(account.key, readable);
+  const answer = isolate.send(account.key, readable);
   await expect.poll(admissions).toBe(2);
   void writer.write(new TextEncoder().encode(HELLO.slice(0, 10)));
   await revoke();
   void writer.write(new TextEncoder().encode(HELLO.slice(10))).then(() => writer.close());
   expect(await answer).toMatchObject({ status: 401 });
-  expect(asked()).toEqual(["WALLET admit", "WALLET hold"]);
+  expect(calls()).toEqual(["WALLET admit", "WALLET hold"]);
   const balance = await env.WALLET.getByName(account.orgId).balance();
   expect(balance).toMatchObject({ value: { openHolds: 0 } });
 });

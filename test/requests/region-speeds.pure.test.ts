@@ -24,11 +24,9 @@ const requests = fc.array(
 describe("a region's measured speed of a route", () => {
   it("becomes public after 20 requests from 3 organizations, counting at most 10 per organization", () => {
     let shown = 0;
-    const property = fc.property(requests, (asked) => {
-      const measure = latencyOf(asked.map(({ org, ms }) => sampleOf(String(org), ms)));
-      const newest = [0, 1, 2, 3, 4].map((one) =>
-        asked.filter(({ org }) => org === one).slice(-10),
-      );
+    const property = fc.property(requests, (sent) => {
+      const measure = latencyOf(sent.map(({ org, ms }) => sampleOf(String(org), ms)));
+      const newest = [0, 1, 2, 3, 4].map((one) => sent.filter(({ org }) => org === one).slice(-10));
       const counted = newest.flat().flatMap(({ ms }) => ms ?? []);
       const organizations = newest.filter((own) => own.some(({ ms }) => ms !== null)).length;
       expect(measure?.requests ?? 0).toBe(counted.length);
@@ -71,10 +69,10 @@ function speedOf(organizations: number): RouteSpeed {
 
 describe("an isolate's order of routes by speed", () => {
   it("doesn't depend on another organization's requests", () => {
-    const property = fc.property(requests, (asked) => {
+    const property = fc.property(requests, (sent) => {
       const own = new RouteSpeeds();
       const all = new RouteSpeeds();
-      for (const { org, ms } of asked) {
+      for (const { org, ms } of sent) {
         const at = { route: "a:m", orgId: String(org) };
         const served = { latencyMs: ms, streamMs: 1000, output: 20 + org };
         all.record(at, served);

@@ -78,7 +78,7 @@ beforeAll(async () => {
 
 describe.each(["eu", "us"] as const)("the deployment in %s with every provider", (region) => {
   it("sends requests for every model, alias and operator-defined model only to hosts of the region", async () => {
-    const asked = mockNetwork(REPLY);
+    const requests = mockNetwork(REPLY);
     runs = [];
     const deployment = getDeployment(configOf(region));
     expect(deployment.problems).toEqual([]);
@@ -86,10 +86,10 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
     expect(routes.length).toBeGreaterThan(PROVIDERS.length);
     const kindsOf = (provider: string) => deployment.providers.get(provider)?.kinds ?? ["chat"];
     expect(routes.filter(({ kind, provider }) => !kindsOf(provider).includes(kind))).toEqual([]);
-    const silent = await walk(routes, deployment, () => prompts(asked).length + runs.length);
+    const silent = await walk(routes, deployment, () => prompts(requests).length + runs.length);
     expect(silent).toEqual([]);
-    expect(prompts(asked).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
-    const tokens = asked.filter(({ url }) => hostOf(url) === TOKEN_HOST);
+    expect(prompts(requests).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
+    const tokens = requests.filter(({ url }) => hostOf(url) === TOKEN_HOST);
     expect(tokens.filter(({ text }) => decodeURIComponent(text).includes(PROMPT))).toEqual([]);
     // Workers AI promises no region, and has no host that this test could observe.
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
@@ -100,11 +100,11 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
     const live = BUILT_IN_PROVIDERS.filter(({ id }) =>
       (PROVIDERS as readonly string[]).includes(id),
     ).map((builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }));
-    const wanted = liveModelsIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
+    const expected = liveModelsIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
       id,
       regions: regions.toSorted(),
     }));
-    expect(live.toSorted(byId)).toEqual(wanted.toSorted(byId));
+    expect(live.toSorted(byId)).toEqual(expected.toSorted(byId));
   });
 });
 
@@ -141,18 +141,18 @@ it("a request requires US-only inference from Anthropic only if the model's pric
     const route = routes.find(({ provider }) => provider === "anthropic");
     const list = CATALOG.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
     if (route === undefined || list === undefined) continue;
-    const asked = mockNetwork(REPLY);
+    const requests = mockNetwork(REPLY);
     await providers.get("anthropic")?.send(callOf({ upstreamId: route.upstreamId }));
-    const wanted = route.price.input > list ? "us" : undefined;
-    expect([id, asked.map(({ json }) => json["inference_geo"])]).toEqual([id, [wanted]]);
+    const expected = route.price.input > list ? "us" : undefined;
+    expect([id, requests.map(({ json }) => json["inference_geo"])]).toEqual([id, [expected]]);
     vi.restoreAllMocks();
   }
 });
 
-type Asking = Route & { readonly name: string; readonly kind: CallKind };
+type RouteCall = Route & { readonly name: string; readonly kind: CallKind };
 
 /** Returns every route by every name that leads to it. */
-function routesOf({ models, aliases }: Catalog): Asking[] {
+function routesOf({ models, aliases }: Catalog): RouteCall[] {
   return [...models.keys(), ...aliases.keys()].flatMap((name) => {
     const model = models.get(aliases.get(name) ?? name);
     return (model?.routes ?? []).map((route) =>
@@ -163,7 +163,7 @@ function routesOf({ models, aliases }: Catalog): Asking[] {
 
 /** Sends one JSON and one streamed request for each. Returns those that sent nothing by `count`. */
 async function walk(
-  routes: readonly Asking[],
+  routes: readonly RouteCall[],
   { providers }: Deployment,
   count: () => number,
 ): Promise<string[]> {
@@ -219,8 +219,8 @@ function run(model: string): Promise<Response> {
 }
 
 /** Returns the hosts of all requests except those for tokens. */
-function prompts(asked: readonly SentRequest[]): string[] {
-  return asked.map(({ url }) => hostOf(url)).filter((host) => host !== TOKEN_HOST);
+function prompts(requests: readonly SentRequest[]): string[] {
+  return requests.map(({ url }) => hostOf(url)).filter((host) => host !== TOKEN_HOST);
 }
 
 function hostOf(url: string): string {

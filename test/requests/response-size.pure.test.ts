@@ -12,13 +12,13 @@ const MIB = 1024 * 1024;
 const AT = { header: () => undefined, query: () => undefined };
 const CHAT: ChatBody = { model: "m", messages: [{ role: "user", content: "x" }] };
 
-function askedAt(endpoint: typeof chatEndpoint, body: object, stream: boolean) {
-  const asked = endpoint.parse(body, AT);
-  if (!asked.ok) throw new Error("refused");
-  return { ...asked.value, reply: stream ? STREAM_REPLY : JSON_REPLY };
+function parsedAt(endpoint: typeof chatEndpoint, body: object, stream: boolean) {
+  const parsed = endpoint.parse(body, AT);
+  if (!parsed.ok) throw new Error("refused");
+  return { ...parsed.value, reply: stream ? STREAM_REPLY : JSON_REPLY };
 }
-const CHAT_ASKED = (stream: boolean) => askedAt(chatEndpoint, CHAT, stream);
-const RESPONSES_ASKED = askedAt(responsesEndpoint, { model: "m", input: "x" }, true);
+const CHAT_ASKED = (stream: boolean) => parsedAt(chatEndpoint, CHAT, stream);
+const RESPONSES_ASKED = parsedAt(responsesEndpoint, { model: "m", input: "x" }, true);
 
 /** Bytes of one token with its alternatives in OpenAI's format. */
 const entry = { token: " and", logprob: -12.345678, bytes: [32, 97, 110, 100] };

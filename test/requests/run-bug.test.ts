@@ -107,8 +107,8 @@ it("a stream that fails because of a bug ends with an error event with the cost,
     answered.promise.then((response) => response.text()),
     expect(runPaidRequest(run)).rejects.toThrow("a bug"),
   ]);
-  const [said, error, ...rest] = text.split("\n\n");
-  expect(said).toContain('"content":"hi"');
+  const [content, error, ...rest] = text.split("\n\n");
+  expect(content).toContain('"content":"hi"');
   expect(JSON.parse(error?.slice("data: ".length) ?? "")).toMatchObject({
     error: {
       type: "api_error",

@@ -54,19 +54,19 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
 const never = new Promise<ProviderResult>(() => undefined);
 
 /** Returns a stream of single words without an end, whose client disconnects after the tenth. */
-async function streamed(client: AbortController, saidMs: number) {
-  const seen = { asked: 0, cancelled: false };
+async function streamed(client: AbortController, eventMs: number) {
+  const seen = { reads: 0, cancelled: false };
   const over = Promise.withResolvers<null>();
   const word: StreamEvent = { kind: "text", index: 0, json: '" word"' };
   const role = { choices: [{ index: 0, delta: { content: " word" }, finish_reason: null }] };
   const events: EventStream = {
     next: async () => {
       if (seen.cancelled) return null;
-      seen.asked += 1;
-      laterMs += saidMs;
-      if (seen.asked === 10) client.abort();
-      if (seen.asked > 30) return over.promise;
-      return seen.asked === 1 ? [{ kind: "chunk", chunk: role }] : [word];
+      seen.reads += 1;
+      laterMs += eventMs;
+      if (seen.reads === 10) client.abort();
+      if (seen.reads > 30) return over.promise;
+      return seen.reads === 1 ? [{ kind: "chunk", chunk: role }] : [word];
     },
     cancel: () => {
       seen.cancelled = true;
@@ -86,9 +86,9 @@ it("a disconnect ends the provider's stream within the drain time, and the outpu
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
-  expect(slow).toMatchObject({ asked: 10, cancelled: true, queued: ["settle"] });
+  expect(slow).toMatchObject({ reads: 10, cancelled: true, queued: ["settle"] });
   const quick = await streamed(new AbortController(), 0);
-  expect(quick).toMatchObject({ asked: 31, cancelled: true, queued: ["settle"] });
+  expect(quick).toMatchObject({ reads: 31, cancelled: true, queued: ["settle"] });
   // Nine words were forwarded, and the tenth was in transit.
   expect([9, 10]).toContain(slow.output);
   expect(quick.output).toBe(30);
@@ -144,11 +144,11 @@ async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
       READER_STUCK_MS: 60_000,
     } as RunServices["numbers"],
   };
-  const made = runOf(services);
+  const base = runOf(services);
   const answered = Promise.withResolvers<string>();
-  const request = { ...made.request, stream };
+  const request = { ...base.request, stream };
   const run = {
-    ...made,
+    ...base,
     request,
     respond: asResponse((response) => answered.resolve(response.text())),
   };
@@ -159,7 +159,7 @@ async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
 
 it("a pause ends a running stream with an error event, and charges the delivered output", async () => {
   const cancelled = Promise.withResolvers<null>();
-  let asked = 0;
+  let calls = 0;
   const send =
     (run: Run): Provider["send"] =>
     async (call) => {
@@ -167,8 +167,8 @@ it("a pause ends a running stream with an error event, and charges the delivered
       const word = { choices: [{ index: 0, delta: { content: " word" }, finish_reason: null }] };
       const events: EventStream = {
         next: async (): Promise<readonly StreamEvent[] | null> => {
-          asked += 1;
-          if (asked <= WORDS) return [{ kind: "chunk", chunk: word }];
+          calls += 1;
+          if (calls <= WORDS) return [{ kind: "chunk", chunk: word }];
           run.timer.halt(PAUSED);
           return cancelled.promise;
         },

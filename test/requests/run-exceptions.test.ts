@@ -39,10 +39,10 @@ class Steps {
   }
 
   /** Returns the function with a step before each of its calls. */
-  before<A extends unknown[], R>(what: string, run: (...given: A) => R): (...given: A) => R {
-    return (...given) => {
+  before<A extends unknown[], R>(what: string, run: (...args: A) => R): (...args: A) => R {
+    return (...args) => {
       this.take(what);
-      return run(...given);
+      return run(...args);
     };
   }
 
@@ -92,8 +92,8 @@ const NATIVE_EVENTS: Readonly<Record<string, readonly StreamEvent[]>> = {
   ],
 };
 
-function native(event: object, said = "", finish: string | null = null): StreamEvent {
-  return { kind: "native", event: { ...event }, text: said, finish };
+function native(event: object, text = "", finish: string | null = null): StreamEvent {
+  return { kind: "native", event: { ...event }, text: text, finish };
 }
 
 const CHAT = {
@@ -117,8 +117,13 @@ function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstre
     return { kind: "stream", events: upstream.stream(events, steps) } as const;
   }
   const body = steps.through("body", isNative ? (BODIES[row.name] ?? {}) : CHAT);
-  const said = isNative ? { native: { text: "hi", finish: "stop" } } : {};
-  return { kind: "json", body: body as Record<string, unknown>, usage: USAGE, ...said } as const;
+  const nativeOutput = isNative ? { native: { text: "hi", finish: "stop" } } : {};
+  return {
+    kind: "json",
+    body: body as Record<string, unknown>,
+    usage: USAGE,
+    ...nativeOutput,
+  } as const;
 }
 
 /** A provider's stream, which records whether it was read to its end or canceled. */
@@ -143,18 +148,18 @@ class Upstream {
 
 function watched(reply: ResponseWriter, steps: Steps): ResponseWriter {
   if (reply.kind === "json") {
-    return { kind: "json", json: steps.before("json", (...given) => reply.json(...given)) };
+    return { kind: "json", json: steps.before("json", (...args) => reply.json(...args)) };
   }
   return {
     kind: "stream",
     stream: steps.before("stream", (head) => {
       const writer = reply.stream(head);
       const calls = ["begin", "chunk", "text", "end", "fail"] as const;
-      const made = calls.map((name) => [
+      const methods = calls.map((name) => [
         name,
-        steps.before(name, writer[name].bind(writer) as (...given: unknown[]) => string),
+        steps.before(name, writer[name].bind(writer) as (...args: unknown[]) => string),
       ]);
-      return { ping: "", ...Object.fromEntries(made) } as StreamWriter;
+      return { ping: "", ...Object.fromEntries(methods) } as StreamWriter;
     }),
   };
 }
@@ -175,18 +180,18 @@ type BrokenRun = {
 function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): PaidRequest {
   const endpoint = ENDPOINTS.find(({ name }) => name === row.name);
   const nothing = { header: () => undefined, query: () => undefined };
-  const asked = endpoint?.parse(row.body({ model: "up/m", text: "x", stream }), nothing);
-  if (asked?.ok !== true) throw new Error("the row's body is refused");
-  const { reply, native: own } = asked.value;
-  const left = ["a\nname", "x".repeat(20_000)];
+  const parsed = endpoint?.parse(row.body({ model: "up/m", text: "x", stream }), nothing);
+  if (parsed?.ok !== true) throw new Error("the row's body is refused");
+  const { reply, native: own } = parsed.value;
+  const dropped = ["a\nname", "x".repeat(20_000)];
   const whole: PaidRequest = {
     ...request,
-    core: asked.value.request,
+    core: parsed.value.request,
     stream,
     reply: watched(reply, steps),
     cap: row.name === "embeddings" ? null : { whole: 100, least: 64, choices: 1, isAsked: true },
-    dropped: left,
-    native: own === null ? null : { ...own, dropped: left, reply: watched(own.reply, steps) },
+    dropped: dropped,
+    native: own === null ? null : { ...own, dropped: dropped, reply: watched(own.reply, steps) },
   };
   return steps.through("request", whole, false);
 }
@@ -296,8 +301,8 @@ const WAYS: readonly (readonly [name: string, way: Way])[] = ENDPOINT_ROWS.flatM
 });
 
 /** Returns the faults in a run's end, none for a correct one. */
-function faultsOf(told: BrokenRun, { row }: Way): string[] {
-  const { steps, costs, voids, isLetGo, text, absorbed } = told;
+function faultsOf(run: BrokenRun, { row }: Way): string[] {
+  const { steps, costs, voids, isLetGo, text, absorbed } = run;
   // A stream that breaks off reports no usage, so the operator absorbs its cost.
   const isHosts = steps.broke === "next" && absorbed === 1;
   const isOnce = isHosts ? voids === 1 && costs.length === 0 : costs.length === 1 && voids === 0;
@@ -306,7 +311,7 @@ function faultsOf(told: BrokenRun, { row }: Way): string[] {
     costs.every((cost) => cost > 0) ? "" : "charged nothing",
     isLetGo ? "" : "the upstream is neither read nor cancelled",
     text === "broken off" ? "the answer breaks off without a word" : "",
-    problemOfStatus(told, isHosts, row.path.startsWith("/images/")),
+    problemOfStatus(run, isHosts, row.path.startsWith("/images/")),
   ];
   return faults.filter(Boolean).map((fault) => `${steps.broke}: ${fault}`);
 }
@@ -334,9 +339,9 @@ describe.each(WAYS)("a bug between a provider's response and the charge (%s)", (
     expect(sound.steps.taken).toBeGreaterThan(10);
     const faults: string[] = [];
     for (let at = 1; at <= sound.steps.taken; at++) {
-      const told = await broken(way, at);
-      expect(told.steps.broke).not.toBeNull();
-      faults.push(...faultsOf(told, way));
+      const run = await broken(way, at);
+      expect(run.steps.broke).not.toBeNull();
+      faults.push(...faultsOf(run, way));
     }
     expect(faults).toEqual([]);
   });

@@ -61,9 +61,9 @@ function replyOf(kind: "json" | "stream"): ResponseWriter {
     messages: [{ role: "user", content: "x" }],
     stream: kind === "stream",
   };
-  const asked = chatEndpoint.parse(body, { header: () => undefined, query: () => undefined });
-  if (!asked.ok) throw new Error("the chat endpoint does not take a chat");
-  return asked.value.reply;
+  const parsed = chatEndpoint.parse(body, { header: () => undefined, query: () => undefined });
+  if (!parsed.ok) throw new Error("the chat endpoint does not take a chat");
+  return parsed.value.reply;
 }
 export const JSON_REPLY = replyOf("json") as Extract<ResponseWriter, { kind: "json" }>;
 export const STREAM_REPLY = replyOf("stream") as Extract<ResponseWriter, { kind: "stream" }>;
@@ -90,12 +90,13 @@ export function walletOf(
 
 /** Passes a run's result on as a response. */
 export function asResponse(give: (response: Response) => void): Run["respond"] {
-  return (told) => give(told instanceof Response ? told : failureResponse(told, "req_test"));
+  return (result) =>
+    give(result instanceof Response ? result : failureResponse(result, "req_test"));
 }
 
 /** Returns a run of a chat request for two choices with the test's services. */
 export function runOf(
-  given: Partial<RunServices> = {},
+  overrides: Partial<RunServices> = {},
   client: AbortSignal = new AbortController().signal,
 ): Run {
   const timers = new Timers();
@@ -106,8 +107,8 @@ export function runOf(
     home: null,
     providers: new Map(),
   };
-  const services = { ...here, ...given } as RunServices;
-  const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ??
+  const services = { ...here, ...overrides } as RunServices;
+  const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (services.numbers ??
     {}) as Partial<NumericConfigVariables>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
   return {

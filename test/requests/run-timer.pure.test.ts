@@ -48,12 +48,12 @@ it("a request's timer starts the drain time immediately if the client has alread
 it("a request's timer notifies listeners of the disconnect, including listeners added later", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
-  const told: string[] = [];
-  timer.whenClientGone(() => told.push("waiting"));
-  expect(told).toEqual([]);
+  const events: string[] = [];
+  timer.whenClientGone(() => events.push("waiting"));
+  expect(events).toEqual([]);
   client.abort();
-  timer.whenClientGone(() => told.push("late"));
-  expect(told).toEqual(["waiting", "late"]);
+  timer.whenClientGone(() => events.push("late"));
+  expect(events).toEqual(["waiting", "late"]);
 });
 
 it("a request's timer leaves no platform timer behind after it is closed", () => {
@@ -67,11 +67,11 @@ it("a request's timer leaves no platform timer behind after it is closed", () =>
 it("a request's timer removes its listener from the client's signal when the request ends", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
-  const told: string[] = [];
-  timer.whenClientGone(() => told.push("left"));
+  const events: string[] = [];
+  timer.whenClientGone(() => events.push("left"));
   timer.close();
   client.abort();
-  expect([told, timer.clientGone]).toEqual([[], false]);
+  expect([events, timer.clientGone]).toEqual([[], false]);
 });
 
 it("a request's timer releases the client's signal when the request ends", async () => {

@@ -106,19 +106,19 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
       fc.integer({ min: 0, max: 20_000 }),
       fc.array(latency, { minLength: 1, maxLength: 5 }),
       async (requests: readonly Request[], pauseMs, latencies) => {
-        const world = new WatchFixture(pauseMs, (at) => latencies[at % latencies.length] ?? 0);
+        const fixture = new WatchFixture(pauseMs, (at) => latencies[at % latencies.length] ?? 0);
         for (const [at, { startMs, ms }] of requests.entries()) {
-          setTimeout(() => world.start(String(at), ms), startMs);
+          setTimeout(() => fixture.start(String(at), ms), startMs);
         }
         await vi.advanceTimersByTimeAsync(75_000);
         for (const [at, { startMs, ms }] of requests.entries()) {
           const lastMs = Math.max(pauseMs, startMs) + 15_000;
           if (startMs + ms < lastMs) continue; // the request can also end normally
-          expect(world.haltedMs.get(String(at)) ?? Infinity).toBeLessThanOrEqual(lastMs);
+          expect(fixture.haltedMs.get(String(at)) ?? Infinity).toBeLessThanOrEqual(lastMs);
         }
-        const gaps = world.questions.slice(1).map((ms, at) => ms - (world.questions[at] ?? 0));
+        const gaps = fixture.questions.slice(1).map((ms, at) => ms - (fixture.questions[at] ?? 0));
         expect(Math.min(Infinity, ...gaps)).toBeGreaterThanOrEqual(limits.gapMinMs);
-        expect(world.reasons.every((reason) => reason === PAUSED)).toBe(true);
+        expect(fixture.reasons.every((reason) => reason === PAUSED)).toBe(true);
       },
     ),
     { numRuns: effortFor(100, 2000) },
@@ -154,19 +154,19 @@ describe("a running request", () => {
   });
 
   it("causes no query for pauses in its first 6 s", async () => {
-    const world = new WatchFixture(0, () => 0);
-    for (let at = 0; at < 50; at++) world.start(String(at), 5999);
+    const fixture = new WatchFixture(0, () => 0);
+    for (let at = 0; at < 50; at++) fixture.start(String(at), 5999);
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(world.questions).toEqual([]);
+    expect(fixture.questions).toEqual([]);
   });
 
   it("continues if the isolate's query for pauses gets no response, and the isolate retries the query", async () => {
-    const world = new WatchFixture(0, (question) => (question < 3 ? 100_000 : 0));
-    world.start("one", 120_000);
+    const fixture = new WatchFixture(0, (question) => (question < 3 ? 100_000 : 0));
+    fixture.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);
-    expect([world.haltedMs.size, world.questions.length]).toEqual([0, 3]);
+    expect([fixture.haltedMs.size, fixture.questions.length]).toEqual([0, 3]);
     await vi.advanceTimersByTimeAsync(3000);
-    expect(world.haltedMs.size).toBe(1);
+    expect(fixture.haltedMs.size).toBe(1);
   });
 });
 

@@ -26,7 +26,7 @@ const chunk = (delta: object, finish: string | null = null): string =>
 type Endpoint = {
   readonly path: string;
   readonly provider: string;
-  readonly body: (said: string) => object;
+  readonly body: (prompt: string) => object;
   readonly events: (output: number) => readonly string[];
 };
 const messagesOf = (content: string) => [{ role: "user", content }];
@@ -35,7 +35,7 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     path: "/v1/chat/completions",
     provider: "openai",
-    body: (said) => ({ messages: messagesOf(said), max_tokens: CAP, reasoning_effort: "high" }),
+    body: (prompt) => ({ messages: messagesOf(prompt), max_tokens: CAP, reasoning_effort: "high" }),
     events: (output) => [
       chunk({ role: "assistant", content: "" }),
       ...words.map((content) => chunk({ content })),
@@ -57,8 +57,8 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     path: "/v1/messages",
     provider: "anthropic",
-    body: (said) => ({
-      messages: messagesOf(said),
+    body: (prompt) => ({
+      messages: messagesOf(prompt),
       max_tokens: CAP,
       thinking: { type: "enabled", budget_tokens: HIDDEN },
     }),
@@ -79,7 +79,7 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     path: "/v1/responses",
     provider: "openai, Responses",
-    body: (said) => ({ input: said, max_output_tokens: CAP, reasoning: { effort: "high" } }),
+    body: (prompt) => ({ input: prompt, max_output_tokens: CAP, reasoning: { effort: "high" } }),
     events: (output) => [
       named("response.created", { response: responseOf(null) }),
       named("response.output_item.added", { output_index: 0, item: itemOf([]) }),
@@ -130,12 +130,12 @@ const LEAVING: readonly Leaving[] = ENDPOINTS.flatMap((endpoint) =>
 );
 
 /** The provider's view of a case: its bill in micro-credits, whatever the gateway reads. */
-type Provider = { billed: number; asked: PromiseWithResolvers<number> };
+type Provider = { billed: number; called: PromiseWithResolvers<number> };
 const providers = new Map<string, Provider>();
 
-function providerOf(said: string): Provider {
-  const known = providers.get(said) ?? { billed: 0, asked: Promise.withResolvers<number>() };
-  providers.set(said, known);
+function providerOf(prompt: string): Provider {
+  const known = providers.get(prompt) ?? { billed: 0, called: Promise.withResolvers<number>() };
+  providers.set(prompt, known);
   return known;
 }
 
@@ -144,13 +144,13 @@ const CAPS = /"max(?:_output|_completion)?_tokens":(\d+)/;
 function answerAll(): void {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, { body = null } = {}) => {
     const text = typeof body === "string" ? body : await new Response(body).text();
-    const [said = ""] = /case \d+/.exec(text) ?? [];
-    const endpoint = LEAVING[Number(said.slice(5))]?.endpoint;
+    const [prompt = ""] = /case \d+/.exec(text) ?? [];
+    const endpoint = LEAVING[Number(prompt.slice(5))]?.endpoint;
     if (endpoint === undefined) throw new TypeError("connection refused");
     const output = Math.min(HIDDEN + WORDS, Number(CAPS.exec(text)?.[1]));
-    const provider = providerOf(said);
+    const provider = providerOf(prompt);
     provider.billed += (INPUT * PRICE.input + output * PRICE.output) / 1_000_000;
-    provider.asked.resolve(200);
+    provider.called.resolve(200);
     const headers = { "content-type": "text/event-stream" };
     return new Response(paced(endpoint.events(output)), { headers });
   });
@@ -177,25 +177,25 @@ function bindingsOf({ provider }: Endpoint) {
   return { ...env, ...bindings, MODELS: JSON.stringify([sold]), DRAIN_S: "1" };
 }
 
-function requestOf({ path, body }: Endpoint, said: string, key: string, signal?: AbortSignal) {
+function requestOf({ path, body }: Endpoint, prompt: string, key: string, signal?: AbortSignal) {
   return new Request(`https://eu.test${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "test/chat", stream: true, ...body(said) }),
+    body: JSON.stringify({ model: "test/chat", stream: true, ...body(prompt) }),
     ...(signal !== undefined && { signal }),
   });
 }
 
 /** Disconnects from one request, and returns its status. */
-async function leave({ endpoint, read }: Leaving, said: string, key: string): Promise<number> {
+async function leave({ endpoint, read }: Leaving, prompt: string, key: string): Promise<number> {
   const client = new AbortController();
   const context = createExecutionContext();
-  const provider = providerOf(said);
-  provider.asked = Promise.withResolvers();
-  const request = requestOf(endpoint, said, key, client.signal);
+  const provider = providerOf(prompt);
+  provider.called = Promise.withResolvers();
+  const request = requestOf(endpoint, prompt, key, client.signal);
   const answering = Promise.resolve(app.fetch(request, bindingsOf(endpoint), context));
   const early = answering.then(({ status }) => status);
-  const status = await (read > 0 ? early : Promise.race([early, provider.asked.promise]));
+  const status = await (read > 0 ? early : Promise.race([early, provider.called.promise]));
   if (status === 200 && read === 0) client.abort();
   const response = await answering;
   if (status === 200 && read > 0) await readWords(response, read);
@@ -214,13 +214,13 @@ async function readWords(response: Response, count: number): Promise<void> {
 }
 
 /** Disconnects repeatedly until the session has used up its budget. */
-async function useUp(one: Leaving, said: string, key: string): Promise<number> {
+async function useUp(one: Leaving, prompt: string, key: string): Promise<number> {
   const body = { budget_dollars: SESSION_MICRO / 1_000_000, expires_in: 3600 };
   const { token } = await (
     await sendToWorker("/v1/sessions", { key, body })
   ).json<{ token: string }>();
   for (let calls = 0; calls < CALLS_MAX; calls++) {
-    const status = await leave(one, said, token);
+    const status = await leave(one, prompt, token);
     if (status !== 200) return status;
   }
   return 200;
@@ -240,10 +240,10 @@ beforeAll(async () => {
 }, 120_000);
 describe.each(LEAVING.map((one, at) => [one.endpoint.path, one.read, `case ${at}`] as const))(
   "a session with a $0.50 budget, whose requests to %s use 30,000 hidden reasoning tokens and disconnect after %i words",
-  (_, __, said) => {
+  (_, __, prompt) => {
     it("uses up its budget before the provider has billed $1.00", () => {
-      expect(statuses.get(said)).toBe(402);
-      expect(providers.get(said)?.billed).toBeLessThanOrEqual(2 * SESSION_MICRO);
+      expect(statuses.get(prompt)).toBe(402);
+      expect(providers.get(prompt)?.billed).toBeLessThanOrEqual(2 * SESSION_MICRO);
     });
   },
 );
@@ -259,10 +259,13 @@ it.each(ENDPOINTS.map((one, at) => [one.path, one, at * 3] as const))(
     expect(response.status).toBe(200);
     await response.text();
     await waitOnExecutionContext(context);
-    const told = await sendToWorker(`/v1/generations/${response.headers.get("x-request-id")}`, {
-      key,
-    });
+    const generation = await sendToWorker(
+      `/v1/generations/${response.headers.get("x-request-id")}`,
+      {
+        key,
+      },
+    );
     const cost = providerOf(`case ${at}`).billed - before;
-    expect(await told.json()).toMatchObject({ estimated: false, cost_micro: cost });
+    expect(await generation.json()).toMatchObject({ estimated: false, cost_micro: cost });
   },
 );

@@ -5,21 +5,21 @@ import { FaultFixture } from "./fault-fixture.ts";
 
 /** "one two three" costs 29 input tokens at 1 and 3 output tokens at 2 micro-credits. */
 let cost: number;
-let world: FaultFixture;
+let fixture: FaultFixture;
 let logged: string[];
 
 beforeEach(async () => {
   logged = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  world = await new FaultFixture().open();
-  const whole = await world.ask("sandbox/echo", false);
+  fixture = await new FaultFixture().open();
+  const whole = await fixture.ask("sandbox/echo", false);
   cost = Number(whole.headers.get("x-cost-micro"));
   if (!(cost > 0)) throw new Error("a completion costs nothing");
-  for (const method of Object.keys(world.calls)) world.calls[method] = [];
+  for (const method of Object.keys(fixture.calls)) fixture.calls[method] = [];
   // Pauses end immediately and advance the clock.
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
-    world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
+    fixture.env.CLOCK_OFFSET_MS = String(Number(fixture.env.CLOCK_OFFSET_MS) + ms);
   });
 });
 
@@ -37,12 +37,12 @@ const codeOf = (text: string): unknown =>
 
 describe("a hold whose confirmation is lost", () => {
   it("causes a retry with the same ID, and results in one hold and one charge", async () => {
-    world.faults["hold"] = ["lost", "ok"];
-    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
-    const [first, second] = world.calls["hold"] ?? [];
+    fixture.faults["hold"] = ["lost", "ok"];
+    expect((await fixture.ask("sandbox/echo", false)).status).toBe(200);
+    const [first, second] = fixture.calls["hold"] ?? [];
     expect(second).toEqual(first);
-    expect(await world.paid()).toEqual([-cost, -cost]);
-    expect((await world.balance()).openHolds).toBe(0);
+    expect(await fixture.paid()).toEqual([-cost, -cost]);
+    expect((await fixture.balance()).openHolds).toBe(0);
   });
 
   it.each([
@@ -50,46 +50,46 @@ describe("a hold whose confirmation is lost", () => {
     ["the retry meets an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
     ["the retry meets a wallet that can't be read", ["lost", "unreadable"], "storage_unavailable"],
   ] as const)("returns 503 and is released through the outbox: %s", async (_, faults, code) => {
-    world.faults["hold"] = faults;
-    const answer = await world.ask("sandbox/echo", true);
+    fixture.faults["hold"] = faults;
+    const answer = await fixture.ask("sandbox/echo", true);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
     expect(answer.headers.get("retry-after")).toBe("1");
-    expect(world.count("hold")).toBe(2);
-    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
-    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
-    expect(await world.paid()).toEqual([-cost]);
+    expect(fixture.count("hold")).toBe(2);
+    expect(fixture.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: fixture.orgId }]]]);
+    await eventually(async () => expect((await fixture.balance()).openHolds).toBe(0));
+    expect(await fixture.paid()).toEqual([-cost]);
   });
 
   it("isn't placed if the first attempt arrives after the retry was rejected", async () => {
-    world.faults["hold"] = ["down", "ok"];
+    fixture.faults["hold"] = ["down", "ok"];
     // The warm-up used the first faults.
-    await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
-    const answer = await world.ask("sandbox/echo", true);
-    expect([answer.status, world.count("hold")]).toEqual([429, 2]);
-    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
-    const wallet = env.WALLET.getByName(world.orgId);
-    const [keyHash, request] = (world.calls["hold"]?.[0] ?? []) as [string, HoldRequest];
+    await env.WALLET.getByName(fixture.orgId).configure({ rpmLimit: 1 });
+    const answer = await fixture.ask("sandbox/echo", true);
+    expect([answer.status, fixture.count("hold")]).toEqual([429, 2]);
+    expect(fixture.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: fixture.orgId }]]]);
+    const wallet = env.WALLET.getByName(fixture.orgId);
+    const [keyHash, request] = (fixture.calls["hold"]?.[0] ?? []) as [string, HoldRequest];
     await eventually(async () => {
       await wallet.configure({ rpmLimit: null });
       // the first attempt, which arrives late
       const late = await wallet.admitAndHold(keyHash, request);
       expect(late).toMatchObject({ value: { held: { failure: { kind: "overloaded" } } } });
     });
-    expect((await world.balance()).openHolds).toBe(0);
+    expect((await fixture.balance()).openHolds).toBe(0);
   });
 
   it("causes no retry and no outbox message if the wallet can't be read", async () => {
-    world.faults["hold"] = ["unreadable"];
-    const answer = await world.ask("sandbox/echo", false);
+    fixture.faults["hold"] = ["unreadable"];
+    const answer = await fixture.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
-    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
+    expect([fixture.count("hold"), fixture.count("enqueue")]).toEqual([1, 0]);
   });
 
   it("causes no retry and no outbox message if the wallet is overloaded", async () => {
-    world.faults["hold"] = ["overloaded"];
-    const answer = await world.ask("sandbox/echo", false);
+    fixture.faults["hold"] = ["overloaded"];
+    const answer = await fixture.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
-    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
+    expect([fixture.count("hold"), fixture.count("enqueue")]).toEqual([1, 0]);
   });
 });
 
@@ -97,22 +97,22 @@ describe.each([false, true])("a charge that the wallet doesn't accept (stream %s
   it.each(["down", "lost"] as const)(
     "enters the outbox before the client gets the last byte, and counts once: %s",
     async (fault) => {
-      world.faults["settle"] = [fault];
-      const answer = await world.ask("sandbox/echo", stream);
+      fixture.faults["settle"] = [fault];
+      const answer = await fixture.ask("sandbox/echo", stream);
       expect(answer.status).toBe(200);
       expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
       expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
-      expect([world.count("settle"), world.count("enqueue")]).toEqual([4, 1]);
-      await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
-      expect(await world.paid()).toEqual([-cost, -cost]);
+      expect([fixture.count("settle"), fixture.count("enqueue")]).toEqual([4, 1]);
+      await eventually(async () => expect((await fixture.balance()).openHolds).toBe(0));
+      expect(await fixture.paid()).toEqual([-cost, -cost]);
     },
   );
 
   it("enters the outbox after one call to an overloaded wallet", async () => {
-    world.faults["settle"] = ["overloaded"];
-    expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
-    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
-    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+    fixture.faults["settle"] = ["overloaded"];
+    expect((await fixture.ask("sandbox/echo", stream)).status).toBe(200);
+    expect([fixture.count("settle"), fixture.count("enqueue")]).toEqual([1, 1]);
+    await eventually(async () => expect(await fixture.paid()).toEqual([-cost, -cost]));
   });
 });
 
@@ -127,14 +127,14 @@ describe("a charge whose outcome is unknown at both wallet and outbox", () => {
     ] as const)(
       "counts once, and the request completes, with the wallet %s and the outbox %s",
       async (settle, enqueue) => {
-        world.faults["settle"] = [settle];
-        world.faults["enqueue"] = [enqueue];
-        const answer = await world.ask("sandbox/echo", stream);
+        fixture.faults["settle"] = [settle];
+        fixture.faults["enqueue"] = [enqueue];
+        const answer = await fixture.ask("sandbox/echo", stream);
         expect(answer.status).toBe(200);
         expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
         expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
-        await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
-        expect(await world.paid()).toEqual([-cost, -cost]);
+        await eventually(async () => expect((await fixture.balance()).openHolds).toBe(0));
+        expect(await fixture.paid()).toEqual([-cost, -cost]);
       },
     );
   });
@@ -142,56 +142,56 @@ describe("a charge whose outcome is unknown at both wallet and outbox", () => {
   it.each([false, true])(
     "counts once although calls are lost, unreadable or rejected as overloaded, and the request completes (stream %s)",
     async (stream) => {
-      world.faults["settle"] = ["lost", "unreadable"];
-      world.faults["enqueue"] = ["overloaded"];
-      const answer = await world.ask("sandbox/echo", stream);
+      fixture.faults["settle"] = ["lost", "unreadable"];
+      fixture.faults["enqueue"] = ["overloaded"];
+      const answer = await fixture.ask("sandbox/echo", stream);
       expect(answer.status).toBe(200);
       expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
-      expect(await world.paid()).toEqual([-cost, -cost]);
+      expect(await fixture.paid()).toEqual([-cost, -cost]);
     },
   );
 
   it("causes an uncharged 503 for a JSON request if wallet and outbox are overloaded", async () => {
-    world.faults["settle"] = ["overloaded"];
-    world.faults["enqueue"] = ["overloaded"];
-    const answer = await world.ask("sandbox/echo", false);
+    fixture.faults["settle"] = ["overloaded"];
+    fixture.faults["enqueue"] = ["overloaded"];
+    const answer = await fixture.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect(answer.text).not.toContain("one two");
     expect(answer.headers.get("x-cost-micro")).toBeNull();
-    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
-    expect(await world.paid()).toEqual([-cost]);
+    expect([fixture.count("settle"), fixture.count("enqueue")]).toEqual([1, 1]);
+    expect(await fixture.paid()).toEqual([-cost]);
     expect(events("settlement_unsaved")).toEqual([]);
   });
 });
 
 describe.each([false, true])("a charge while wallet and outbox are down (stream %s)", (stream) => {
   beforeEach(() => {
-    world.faults["settle"] = ["down"];
-    world.faults["enqueue"] = ["down"];
+    fixture.faults["settle"] = ["down"];
+    fixture.faults["enqueue"] = ["down"];
   });
 
   it("leaves the response unchanged, is retried for 28 s, and is then logged", async () => {
-    const startedMs = Number(world.env.CLOCK_OFFSET_MS);
-    const answer = await world.ask("sandbox/echo", stream);
+    const startedMs = Number(fixture.env.CLOCK_OFFSET_MS);
+    const answer = await fixture.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
-    expect(world.count("settle")).toBeGreaterThan(20);
-    expect(Number(world.env.CLOCK_OFFSET_MS) - startedMs).toBeLessThan(30_000);
+    expect(fixture.count("settle")).toBeGreaterThan(20);
+    expect(Number(fixture.env.CLOCK_OFFSET_MS) - startedMs).toBeLessThan(30_000);
     expect(events("settlement_unsaved")).toMatchObject([
       {
         request_id: answer.headers.get("x-request-id"),
-        org_id: world.orgId,
+        org_id: fixture.orgId,
         cost_micro: cost,
         generation: { usage: { output: 3 }, model: "sandbox/echo" },
       },
     ]);
-    expect(await world.paid()).toEqual([-cost]);
+    expect(await fixture.paid()).toEqual([-cost]);
   });
 
   it("counts once, without a log line, when the wallet or the outbox recovers", async () => {
-    world.faults["enqueue"] = ["down", "down", "down", "ok"];
-    await world.ask("sandbox/echo", stream);
-    expect(world.count("enqueue")).toBe(4);
-    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+    fixture.faults["enqueue"] = ["down", "down", "down", "ok"];
+    await fixture.ask("sandbox/echo", stream);
+    expect(fixture.count("enqueue")).toBe(4);
+    await eventually(async () => expect(await fixture.paid()).toEqual([-cost, -cost]));
     expect(events("settlement_unsaved")).toEqual([]);
   });
 });
@@ -201,12 +201,12 @@ describe("a release that the wallet doesn't accept", () => {
     ["sandbox/status-500", false],
     ["sandbox/cut", true],
   ])("reaches the wallet through the outbox once: %s", async (model, stream) => {
-    world.faults["void"] = ["down"];
-    const answer = await world.ask(model, stream);
+    fixture.faults["void"] = ["down"];
+    const answer = await fixture.ask(model, stream);
     expect(answer.text).toContain("upstream_error");
-    expect([world.count("void"), world.count("enqueue")]).toEqual([4, 1]);
-    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
-    expect(await world.paid()).toEqual([-cost]);
+    expect([fixture.count("void"), fixture.count("enqueue")]).toEqual([4, 1]);
+    await eventually(async () => expect((await fixture.balance()).openHolds).toBe(0));
+    expect(await fixture.paid()).toEqual([-cost]);
   });
 });
 
@@ -230,9 +230,9 @@ it("requests complete and are charged while every D1 call fails", async () => {
   const real = env.DB;
   try {
     env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;
-    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
-    expect((await world.ask("sandbox/echo", true)).text).toContain("[DONE]");
-    expect(await world.paid()).toEqual([-cost, -cost, -cost]);
+    expect((await fixture.ask("sandbox/echo", false)).status).toBe(200);
+    expect((await fixture.ask("sandbox/echo", true)).text).toContain("[DONE]");
+    expect(await fixture.paid()).toEqual([-cost, -cost, -cost]);
   } finally {
     env.DB = real;
   }

@@ -32,9 +32,9 @@ describe("the meter of a stream's output", () => {
       fc.property(words, fc.integer({ min: 1, max: 40 }), (pieces, size) => {
         const whole = pieces.join(" ");
         const cut = whole.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
-        const want = estimateTokens(whole);
+        const expected = estimateTokens(whole);
         const got = counted(cut.map((piece) => text(piece)));
-        expect(Math.abs(got - want)).toBeLessThanOrEqual(2 + 3 * Math.ceil(whole.length / 256));
+        expect(Math.abs(got - expected)).toBeLessThanOrEqual(2 + 3 * Math.ceil(whole.length / 256));
       }),
     );
   });

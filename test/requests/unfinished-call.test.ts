@@ -56,10 +56,10 @@ async function settlementOf(end: (run: Run, client: AbortController) => void) {
       READER_STUCK_MS: 60_000,
     } as RunServices["numbers"],
   };
-  const made = runOf(services, client.signal);
+  const base = runOf(services, client.signal);
   const next = { ...ROUTE, provider: "next", bought: BOUGHT };
-  const request = { ...made.request, stream: false, routes: [ROUTE, next] };
-  const run = { ...made, request, respond: asResponse(() => undefined) };
+  const request = { ...base.request, stream: false, routes: [ROUTE, next] };
+  const run = { ...base, request, respond: asResponse(() => undefined) };
   const silent: Provider["send"] = (call) => {
     call.onDispatch?.();
     end(run, client);

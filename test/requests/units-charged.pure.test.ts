@@ -34,20 +34,20 @@ function priceOf(kind: EndpointBodies["kind"]) {
     .record({ input: fc.oneof(fc.constant(0), MICROS), units: fc.record(units) })
     .map(({ input, units: all }) => {
       const priced = Object.entries(all).filter(([, price]) => price !== undefined);
-      const given = Object.fromEntries(priced) as NonNullable<Route["price"]["units"]>;
-      return { input, cached: input, cacheWrite: input, output: 0, units: given };
+      const unitPrices = Object.fromEntries(priced) as NonNullable<Route["price"]["units"]>;
+      return { input, cached: input, cacheWrite: input, output: 0, units: unitPrices };
     });
 }
 
 /** Returns usage that a provider can report: none, a part, the right one, or far too much. */
-function reported(kind: EndpointBodies["kind"]): fc.Arbitrary<Usage | null> {
+function reportedUsage(kind: EndpointBodies["kind"]): fc.Arbitrary<Usage | null> {
   const count = fc.option(fc.nat(1_000_000), { nil: undefined });
   const units = Object.fromEntries(countedBy(kind).map((unit) => [unit, count]));
   const counts = fc.record({ input: fc.nat(10_000_000), units: fc.record(units) });
   return fc.option(
     counts.map(({ input, units: all }) => {
-      const given = Object.entries(all).filter(([, counted]) => counted !== undefined);
-      return Object.assign(Object.fromEntries(given), NO_USAGE, { input });
+      const defined = Object.entries(all).filter(([, counted]) => counted !== undefined);
+      return Object.assign(Object.fromEntries(defined), NO_USAGE, { input });
     }),
   );
 }
@@ -57,8 +57,8 @@ type Price = Route["price"];
 /**
  * Returns the billed units: the report up to the hold, or the hold if no priced unit was reported.
  */
-function billed(unit: CountedUnit, held: number, told: number | undefined, price: Price) {
-  if (told !== undefined) return Math.min(told, held);
+function billed(unit: CountedUnit, held: number, reported: number | undefined, price: Price) {
+  if (reported !== undefined) return Math.min(reported, held);
   return price.units?.[unit] === undefined || held === 0 ? undefined : held;
 }
 
@@ -67,8 +67,8 @@ function boundOf(
   body: object,
   { kind, price }: { readonly kind: EndpointBodies["kind"]; readonly price: Route["price"] },
 ): PaidRequest | null {
-  const asked = endpoint.parse({ ...body, model: "m" }, REFUSES);
-  if (!asked.ok) return null;
+  const parsed = endpoint.parse({ ...body, model: "m" }, REFUSES);
+  if (!parsed.ok) return null;
   const route: Route = { provider: "up", upstreamId: "m", dataRegion: "global", price };
   const model: Model = { ...MODEL, id: "m", kind, routes: [route] };
   const catalog: Catalog = {
@@ -78,7 +78,7 @@ function boundOf(
     bareNames: new Map(),
     region: "eu",
   };
-  const bound = computeRequestBounds(asked.value, {
+  const bound = computeRequestBounds(parsed.value, {
     ...SALE_TERMS,
     catalog,
     providers: new Map(),
@@ -86,19 +86,19 @@ function boundOf(
   return bound.ok ? bound.value : null;
 }
 
-type Billed = { readonly charged: Usage; readonly told: Usage };
+type Billed = { readonly charged: Usage; readonly reported: Usage };
 
-function expectBilled({ prompt }: PaidRequest, price: Price, { charged, told }: Billed): void {
+function expectBilled({ prompt }: PaidRequest, price: Price, { charged, reported }: Billed): void {
   const { bound, likely, units: held = {} } = prompt;
   const units = COUNTED_UNITS.map((unit) => [
     unit,
-    billed(unit, held[unit] ?? 0, told[unit], price),
+    billed(unit, held[unit] ?? 0, reported[unit], price),
   ]);
   expect(charged).toMatchObject(
     Object.fromEntries(units.filter(([, count]) => count !== undefined)),
   );
   const unreported = price.input === 0 ? [0, likely] : [bound];
-  const input = told.input === 0 ? unreported : [Math.min(told.input, bound)];
+  const input = reported.input === 0 ? unreported : [Math.min(reported.input, bound)];
   expect(input).toContain(charged.input);
 }
 
@@ -121,7 +121,7 @@ describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint"
 
   it("equals price times units, up to the held amount, and is never zero", () => {
     fc.assert(
-      fc.property(bodies, priceOf(kind), reported(kind), (body, price, usage) => {
+      fc.property(bodies, priceOf(kind), reportedUsage(kind), (body, price, usage) => {
         const request = boundOf(endpoint, body as object, { kind, price });
         fc.pre(request !== null);
         if (request === null) return;
@@ -132,11 +132,11 @@ describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint"
         const ending = { ending: "complete", hasClientStoppedReading: false } as const;
         const seen = { usage, output: 0, finishReason: null };
         const charge = settled(computeCharge(run, serving, seen, ending));
-        const left = settled(computeChargeWithoutResponse(run, serving));
+        const unanswered = settled(computeChargeWithoutResponse(run, serving));
         expect(charge.cost).toBe(computeCost(getPriceForPrompt(route, 0), charge.usage));
-        expect(Math.max(charge.cost, left.cost)).toBeLessThanOrEqual(request.bounds.most);
-        expectBilled(request, price, { charged: charge.usage, told: usage ?? NO_USAGE });
-        expectBilled(request, price, { charged: left.usage, told: NO_USAGE });
+        expect(Math.max(charge.cost, unanswered.cost)).toBeLessThanOrEqual(request.bounds.most);
+        expectBilled(request, price, { charged: charge.usage, reported: usage ?? NO_USAGE });
+        expectBilled(request, price, { charged: unanswered.usage, reported: NO_USAGE });
       }),
     );
   });

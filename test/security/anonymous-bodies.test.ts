@@ -67,15 +67,15 @@ it("the memory limit for requests without a key treats an IPv6 network as one ad
   const bindings = bindingsWith({}); // for a separate isolate
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];
-  const ask = async (address: string): Promise<void> => {
+  const sendFrom = async (address: string): Promise<void> => {
     const headers = { ...pageHeaders(), "cf-connecting-ip": address };
     const sent = { method: "POST", headers, body: slowBody(end.promise).stream, bindings };
     if ((await send("/console/api/login/start", sent)).status === 503) rejected.push(address);
   };
-  const many = Array.from({ length: 300 }, (_, n) => ask(`2001:db8:1:2::${n.toString(16)}`));
+  const many = Array.from({ length: 300 }, (_, n) => sendFrom(`2001:db8:1:2::${n.toString(16)}`));
   // The network already uses half of the 8 MiB.
   await expect.poll(() => rejected.length).toBeGreaterThan(150);
-  const others = Array.from({ length: 20 }, (_, n) => ask(`2001:db8:1:${n + 3}::1`));
+  const others = Array.from({ length: 20 }, (_, n) => sendFrom(`2001:db8:1:${n + 3}::1`));
   end.resolve();
   await Promise.all([...many, ...others]);
   expect(rejected.filter((address) => !address.startsWith("2001:db8:1:2::"))).toEqual([]);

@@ -25,11 +25,11 @@ const browsersOf = ({ headers }: Response): Record<string, string | null> =>
   Object.fromEntries(Object.keys(HEADERS).map((name) => [name, headers.get(name)]));
 const NONE = Object.fromEntries(Object.keys(HEADERS).map((name) => [name, null]));
 
-type Ask = () => Promise<Response>;
+type SendRequest = () => Promise<Response>;
 const ORIGIN = { origin: "https://page.test", "access-control-request-method": "POST" };
 
 /** Responses to pages, links and frames, which send no key. */
-const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
+const KEYLESS: Readonly<Record<string, readonly [status: number, request: SendRequest]>> = {
   "healthz: 200": [200, () => send("/healthz")],
   "an unknown path: 404": [404, () => send("/")],
   "another method: 405": [405, () => send("/healthz", { method: "POST" })],
@@ -64,8 +64,8 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
 describe("a response to a request without a key", () => {
   it.each(Object.entries(KEYLESS))(
     "forbids scripts and frames, and requires HTTPS: %s",
-    async (_, [status, ask]) => {
-      const response = await ask();
+    async (_, [status, request]) => {
+      const response = await request();
       expect(response.status).toBe(status);
       expect(browsersOf(response)).toEqual(HEADERS);
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");
@@ -76,7 +76,7 @@ describe("a response to a request without a key", () => {
 });
 
 /** Responses that a browser can't show by itself, because they require a key. */
-const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
+const KEYED: Readonly<Record<string, readonly [status: number, request: SendRequest]>> = {
   "a list: 200": [200, () => send("/v1/models", { key })],
   "a completion: 200": [200, () => chat(key)],
   "a stream: 200": [200, () => chat(key, { stream: true })],
@@ -97,8 +97,8 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
 describe("a response to a request with a key or from another region", () => {
   it.each(Object.entries(KEYED))(
     "contains no security headers for browsers: %s",
-    async (_, [status, ask]) => {
-      const response = await ask();
+    async (_, [status, request]) => {
+      const response = await request();
       expect(response.status).toBe(status);
       expect(browsersOf(response)).toEqual(NONE);
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");

@@ -52,7 +52,7 @@ const forged = (): Readonly<Record<string, string>> => ({
 });
 
 /** Returns a response without the parts that differ between requests. */
-async function told(response: Response): Promise<unknown> {
+async function comparable(response: Response): Promise<unknown> {
   const headers = [...response.headers].filter(
     ([name]) => !/^((x-)?request-id|x-ratelimit-(remaining|reset)-requests)$/.test(name),
   );
@@ -76,20 +76,20 @@ describe("a request header of a proxy, a platform or another gateway", () => {
     ["GET", "/internal/v1/lookup", null],
     ["GET", "/healthz", null],
   ])("doesn't change the response to %s %s", async (method, path, body) => {
-    const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
+    const sendWith = (headers: Readonly<Record<string, string>>): Promise<Response> => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
     };
-    await (await ask({})).text(); // the first request creates the end user
-    const plain = await told(await ask({}));
-    expect(await told(await ask(forged()))).toEqual(plain);
+    await (await sendWith({})).text(); // the first request creates the end user
+    const plain = await comparable(await sendWith({}));
+    expect(await comparable(await sendWith(forged()))).toEqual(plain);
   });
 
   it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
     "doesn't affect the 401 for a request without a key: %s",
     async (path) => {
-      const plain = await told(await send(path));
-      expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
+      const plain = await comparable(await send(path));
+      expect(await comparable(await send(path, { headers: forged() }))).toEqual(plain);
       expect(plain).toHaveProperty("status", 401);
     },
   );
@@ -107,12 +107,12 @@ describe("a request header of a proxy, a platform or another gateway", () => {
 });
 
 /** Returns namespaces that count the named objects and contain none. */
-const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env } => {
-  const asked = vi.fn<() => never>(() => {
-    throw new Error("no object may be asked");
+const objects = (): { readonly lookup: Mock<() => never>; readonly bindings: Env } => {
+  const lookup = vi.fn<() => never>(() => {
+    throw new Error("no object may be looked up");
   });
-  const none = { getByName: asked, get: asked, idFromName: asked, jurisdiction: () => none };
-  return { asked, bindings: bindingsWith({ KEY_REGISTER: none, WALLET: none }) };
+  const none = { getByName: lookup, get: lookup, idFromName: lookup, jurisdiction: () => none };
+  return { lookup, bindings: bindingsWith({ KEY_REGISTER: none, WALLET: none }) };
 };
 /** Returns a key of the same format with an invalid checksum. */
 const forgedKey = (key: string): string => key.slice(0, -1) + (key.endsWith("a") ? "b" : "a");
@@ -134,15 +134,15 @@ describe("the x-api-key header", () => {
         // The model list uses Anthropic's format for requests like those of Anthropic's clients.
         const isTheirs = path === "/v1/models" && forgery.trim() !== "";
         const version = { "anthropic-version": isTheirs ? "2023-06-01" : "" };
-        const plain = await told(await send(path, { headers: version }));
+        const plain = await comparable(await send(path, { headers: version }));
         expect(plain).toHaveProperty("status", 401);
-        const { asked, bindings } = objects();
+        const { lookup, bindings } = objects();
         const headers = { "x-api-key": forgery };
-        expect([forgery, await told(await send(path, { headers, bindings }))]).toEqual([
+        expect([forgery, await comparable(await send(path, { headers, bindings }))]).toEqual([
           forgery,
           plain,
         ]);
-        expect(asked).not.toHaveBeenCalled();
+        expect(lookup).not.toHaveBeenCalled();
       }
     },
   );
@@ -150,14 +150,14 @@ describe("the x-api-key header", () => {
   it("causes a 401 next to a Bearer token with a different key of the gateway", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
-      const plain = await told(await send(path, one));
+      const plain = await comparable(await send(path, one));
       expect(plain).toMatchObject({ status: 401, body: expect.stringContaining("two different") });
       for (const second of [other.key, forgedKey(account.key)]) {
-        const { asked, bindings } = objects();
+        const { lookup, bindings } = objects();
         const headers = { "x-api-key": second };
         const sent = await send(path, { key: account.key, headers, bindings });
-        expect(await told(sent)).toEqual(plain);
-        expect(asked).not.toHaveBeenCalled();
+        expect(await comparable(sent)).toEqual(plain);
+        expect(lookup).not.toHaveBeenCalled();
       }
     }
   });
@@ -170,9 +170,9 @@ describe("the x-api-key header", () => {
       };
       const answer = await send(`/v1/orgs/${other.orgId}`, { headers });
       expect(answer.status).toBe(200);
-      const { asked, bindings } = objects();
+      const { lookup, bindings } = objects();
       expect((await send("/v1/balance", { headers, bindings })).status).toBe(503);
-      expect(asked).toHaveBeenCalled();
+      expect(lookup).toHaveBeenCalled();
     }
   });
 
@@ -180,10 +180,10 @@ describe("the x-api-key header", () => {
     "changes nothing next to a valid Bearer token if it is empty or from another service: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
-      const plain = await told(await send(target, { key: account.key }));
+      const plain = await comparable(await send(target, { key: account.key }));
       for (const foreign of ["sk-ant-theirs", "", account.key]) {
         const headers = { "x-api-key": foreign };
-        expect(await told(await send(target, { key: account.key, headers }))).toEqual(plain);
+        expect(await comparable(await send(target, { key: account.key, headers }))).toEqual(plain);
       }
     },
   );
@@ -272,8 +272,8 @@ describe("a request whose headers ask for another representation of the response
     ["HTTP/2", { upgrade: "h2c", connection: "Upgrade, HTTP2-Settings", "http2-settings": "AA" }],
     ["hop-by-hop", { connection: "close, authorization, x-request-id", te: "trailers" }],
   ])("gets the usual response despite headers for %s", async (_, headers) => {
-    const plain = await told(await models({}));
+    const plain = await comparable(await models({}));
     expect(plain).toHaveProperty("status", 200);
-    expect(await told(await models(headers))).toEqual(plain);
+    expect(await comparable(await models(headers))).toEqual(plain);
   });
 });

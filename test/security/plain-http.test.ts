@@ -7,7 +7,7 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
-function ask(origin: string, path: string, method = "GET"): Promise<Response> {
+function sendRequest(origin: string, path: string, method = "GET"): Promise<Response> {
   const headers = { authorization: `Bearer ${key}`, origin: "https://page.test" };
   const request = new Request(origin + path, { method, headers, redirect: "manual" });
   return exports.default.fetch(request);
@@ -34,7 +34,7 @@ it.each([
   ["GET", "/healthz"],
 ])("the Worker returns 400 for %s %s over plain HTTP, without a redirect", async (method, path) => {
   for (const origin of PUBLIC) {
-    const response = await ask(origin, path, method);
+    const response = await sendRequest(origin, path, method);
     expect([response.status, response.headers.get("location")]).toEqual([400, null]);
     expect(await response.text()).toContain("requires https");
   }
@@ -54,5 +54,5 @@ it.each([
   "http://[fd00::1]:8787",
   "https://eu.test",
 ])("the Worker serves the local or HTTPS address %s", async (origin) => {
-  expect((await ask(origin, "/v1/models")).status).toBe(200);
+  expect((await sendRequest(origin, "/v1/models")).status).toBe(200);
 });

@@ -13,7 +13,7 @@ const LONG = 100_000;
 const CHAT = "/v1/chat/completions";
 const body = { model: "sandbox/echo", messages: HELLO };
 
-const ask = (url: string): ReturnType<typeof downloadImages> => {
+const download = (url: string): ReturnType<typeof downloadImages> => {
   const content = [{ type: "image_url", image_url: { url } }];
   const conversation = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
@@ -81,7 +81,7 @@ describe("the URL of an image in a prompt", () => {
     ["parameters of a data URL", `data:image/png${";a".repeat(LONG)};base64,x`],
   ])("returns an error without a request for a host or data URL of many %s", async (_, url) => {
     const fetched = vi.spyOn(globalThis, "fetch");
-    expect(await ask(url)).toMatchObject(refused);
+    expect(await download(url)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
   });
 
@@ -91,9 +91,9 @@ describe("the URL of an image in a prompt", () => {
     const fetched = vi
       .spyOn(globalThis, "fetch")
       .mockResolvedValue(new Response("x", { headers: { "content-type": "image/png" } }));
-    expect(await ask(`https://${longest}e/`)).toMatchObject(refused);
+    expect(await download(`https://${longest}e/`)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
-    expect(await ask(`https://${longest}/`)).toHaveProperty("turns");
+    expect(await download(`https://${longest}/`)).toHaveProperty("turns");
   });
 });
 

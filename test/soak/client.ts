@@ -58,9 +58,9 @@ function errorIn(text: string): Record<"type" | "code" | "message", string | nul
   } catch {
     // the error is incomplete
   }
-  const said = (name: string): string | null => {
+  const fieldOf = (name: string): string | null => {
     const value = error?.[name];
     return typeof value === "string" && value !== "" ? value : null;
   };
-  return { type: said("type"), code: said("code"), message: said("message") };
+  return { type: fieldOf("type"), code: fieldOf("code"), message: fieldOf("message") };
 }

@@ -52,15 +52,15 @@ export type Healed = { readonly tookMs: number; readonly waitingFor: string };
  * current. Gives up after a time, because the invariants report the rest.
  */
 export async function quiet(
-  world: SoakRegions,
+  soakRegions: SoakRegions,
   tenants: readonly Tenant[],
   progress: (line: string) => void,
 ): Promise<Healed> {
   const fromMs = clockMs();
-  const untilMs = fromMs + world.times.peerHoldS * 1000 + SLACK_MS;
+  const untilMs = fromMs + soakRegions.times.peerHoldS * 1000 + SLACK_MS;
   for (let poll = 0; ; poll++) {
     const waitingFor = await Promise.all(
-      REGIONS.map((name) => unrestIn(world.regions[name], tenants)),
+      REGIONS.map((name) => unrestIn(soakRegions.regions[name], tenants)),
     ).then(
       (all) => all.filter((part) => part !== "").join(", "),
       (error: unknown) => String(error),
@@ -127,11 +127,11 @@ async function estateOf(
 ): Promise<Estate> {
   const ledger: LedgerRow[] = [];
   for (let after_seq: number | null = 0; after_seq !== null;) {
-    const given = { ids: [orgId], query: { after_seq, limit: PAGE } };
+    const args = { ids: [orgId], query: { after_seq, limit: PAGE } };
     const page: AdminAnswer<"GET /orgs/{id}/ledger"> = await callAdmin(
       admin,
       "GET /orgs/{id}/ledger",
-      given,
+      args,
     );
     ledger.push(...page.rows);
     after_seq = page.rows.length < PAGE ? null : page.next_after_seq;
@@ -168,8 +168,8 @@ async function storedOf(
   const looks: Look[] = [];
   for (let from = 0; from < keys.length; from += NAMES_AT_ONCE) {
     const names = keys.slice(from, from + NAMES_AT_ONCE).map(({ hash }) => hash);
-    const asked = { kind: "KEY_REGISTER", names, detailed: true };
-    looks.push(...(await away.control<readonly Look[]>("look", asked)));
+    const lookup = { kind: "KEY_REGISTER", names, detailed: true };
+    looks.push(...(await away.control<readonly Look[]>("look", lookup)));
   }
   const ofKeys = keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i) => {
     const of = ({ name: region }: SoakedRegion, at: readonly number[] = []): Stored => {

@@ -32,14 +32,14 @@ export class Faults {
     crons: 0,
     missed: 0,
   };
-  readonly #world: SoakRegions;
+  readonly #soakRegions: SoakRegions;
   readonly #tenants: readonly Tenant[];
   readonly #traffic: Traffic;
   readonly #underWay: Promise<void>[] = [];
   readonly #healing = new AbortController();
 
-  constructor(world: SoakRegions, tenants: readonly Tenant[], traffic: Traffic) {
-    this.#world = world;
+  constructor(soakRegions: SoakRegions, tenants: readonly Tenant[], traffic: Traffic) {
+    this.#soakRegions = soakRegions;
     this.#tenants = tenants.filter(({ role }) => role === "any");
     this.#traffic = traffic;
   }
@@ -57,7 +57,7 @@ export class Faults {
     this.#healing.abort();
     await Promise.all(this.#underWay);
     for (const name of REGIONS) {
-      const { line, control } = this.#world.regions[name];
+      const { line, control } = this.#soakRegions.regions[name];
       await line.set("pass");
       await control("book", { mode: "none" });
     }
@@ -68,7 +68,7 @@ export class Faults {
     if (what === "revoke") return this.#revoke(some, stop);
     if (what === "cron") {
       // miniflare's own handle blocks this process forever if the region stops
-      await this.#world.regions[fault.region].control("cron");
+      await this.#soakRegions.regions[fault.region].control("cron");
       this.done.crons++;
       return;
     }
@@ -83,7 +83,7 @@ export class Faults {
 
   /** Applies a fault until its end. */
   async #break({ what, region: name, mode, forMs, some }: PlannedFault): Promise<void> {
-    const { control, line, ...region } = this.#world.regions[name];
+    const { control, line, ...region } = this.#soakRegions.regions[name];
     const { signal } = this.#healing;
     const pause = (): Promise<void> => sleep(forMs, undefined, { signal }).catch(() => undefined);
     if (what === "abort") {
@@ -113,9 +113,9 @@ export class Faults {
     const tenant = at(this.#tenants, Math.random());
     const scope = some < 0.7 ? "global" : "regional";
     const { orgId, home } = tenant;
-    const { admin } = this.#world.regions[home];
-    const wish = { name: `doomed ${this.revocations.size}`, scope, rpm_limit: RPM } as const;
-    const key = await persist(() => postMemberKey(admin, tenant, wish), stop);
+    const { admin } = this.#soakRegions.regions[home];
+    const keyRequest = { name: `doomed ${this.revocations.size}`, scope, rpm_limit: RPM } as const;
+    const key = await persist(() => postMemberKey(admin, tenant, keyRequest), stop);
     if (key === null) return;
     const places: readonly PairName[] = scope === "global" ? REGIONS : [home];
     const useIn = (region: PairName): Promise<void> =>

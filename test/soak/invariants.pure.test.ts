@@ -31,7 +31,7 @@ const STRAY = {
 } as const;
 const outbox = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
 const soon = { retryAfter: "1" };
-const untold = { id: ID, cost: null, usage: null };
+const unreported = { id: ID, cost: null, usage: null };
 
 /** Returns 40 memory samples of a process, one each second. `mib` returns the MiB of a sample. */
 const life = (mib: (i: number) => number): Run => {
@@ -106,9 +106,9 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
     [
       charged(traceOf({ id: ID }), [ID, 40]),
       charged(disconnectedAt(0), [idAt(2), 5]),
-      charged(traceOf({ fate: "left", ...untold }), [ID, 60]),
+      charged(traceOf({ fate: "left", ...unreported }), [ID, 60]),
       charged(traceOf({ id: ID, shape: "mock/flaky", cost: 60 }), [ID, 60]),
-      charged(traceOf({ fate: "left", ...untold })), // the region was killed meanwhile
+      charged(traceOf({ fate: "left", ...unreported })), // the region was killed meanwhile
     ],
     [
       charged(traceOf({ id: ID }), [ID, 40], [ID, 40]),
@@ -118,7 +118,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
       charged(traceOf({ id: ID, usage: { input: 10, output: 16 } }), [ID, 40]),
       charged(traceOf({ id: ID, kind: "read", cost: null }), [ID, 40]),
       charged(rejectionOf(503, "api_error", { id: ID }), [ID, 40]),
-      { ...charged(traceOf({ fate: "left", ...untold })), windows: [] },
+      { ...charged(traceOf({ fate: "left", ...unreported })), windows: [] },
       charged(traceOf({ id: ID, orgId: "two" }), [ID, 40]),
       charged(disconnectedAt(100), [idAt(99), 5]),
       charged(disconnectedAt(100), [idAt(101), 5], [idAt(102), 5]),

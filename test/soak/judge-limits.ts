@@ -71,10 +71,10 @@ function mostWithin(spans: readonly Span[]): number {
   // Windows start at a span's start. Spans that started earlier don't count.
   let [most, ended] = [0, 0];
   let lasting: number[] = []; // ends of earlier spans that last beyond the window
-  for (const [begun, { fromMs, untilMs }] of begins.entries()) {
+  for (const [beginCount, { fromMs, untilMs }] of begins.entries()) {
     while ((ends[ended] ?? Infinity) < fromMs + WINDOW_MS) ended++;
     lasting = lasting.filter((until) => until >= fromMs + WINDOW_MS);
-    most = Math.max(most, ended - (begun - lasting.length));
+    most = Math.max(most, ended - (beginCount - lasting.length));
     lasting.push(untilMs);
   }
   return most;

@@ -102,19 +102,21 @@ export function judgeCharges(evidence: Evidence): Judged {
     when(same.length > 1, `${same[0]?.id} of ${same[0]?.orgId} was charged ${same.length} times`),
   );
   const answered = traces.filter(({ id }) => id !== null);
-  const left = new Set(answered.filter((trace) => isLeft(trace, kills, DRAIN_MS + runMaxMs)));
+  const disconnected = new Set(
+    answered.filter((trace) => isDisconnected(trace, kills, DRAIN_MS + runMaxMs)),
+  );
   const wrong = answered.flatMap((trace) => {
-    const fault = faultOf(trace, byId.get(trace.id ?? "")?.[0], left.has(trace));
+    const fault = faultOf(trace, byId.get(trace.id ?? "")?.[0], disconnected.has(trace));
     return when(fault !== null, `${nameOf(trace)}: ${fault}`);
   });
   const known = new Set(answered.map(({ id }) => id));
   const unknown = charges.filter(({ id }) => !known.has(id));
-  const told = answered.filter(({ cost, fate }) => cost !== null && fate === "whole");
-  const priced = told.filter(({ usage }) => usage !== null);
+  const reported = answered.filter(({ cost, fate }) => cost !== null && fate === "whole");
+  const priced = reported.filter(({ usage }) => usage !== null);
   return {
     figure:
-      `${charges.length} charges, ${told.length} told to the micro, ${priced.length} of them recomputed; ` +
-      `${left.size} of clients that left an answer, ${unknown.length} of clients that left unanswered`,
+      `${charges.length} charges, ${reported.length} told to the micro, ${priced.length} of them recomputed; ` +
+      `${disconnected.size} of clients that left an answer, ${unknown.length} of clients that left unanswered`,
     broken: [...twice, ...wrong, ...unsent(unknown, traces)],
   };
 }
@@ -125,15 +127,21 @@ function chargesOf({ orgId, ledger }: Estate): Charge[] {
     .map((row) => ({ orgId, id: row.generation_id ?? "none", micros: 0 - row.amount_micro }));
 }
 
-function faultOf(trace: Trace, charge: Charge | undefined, hasLeft: boolean): string | null {
+function faultOf(
+  trace: Trace,
+  charge: Charge | undefined,
+  hasDisconnected: boolean,
+): string | null {
   const { fate, status, orgId } = trace;
   if (charge !== undefined && charge.orgId !== orgId) return `charged to ${charge.orgId}`;
   const mustNot = !mayCost(trace);
   if (charge === undefined) {
-    return mustNot || !(fate === "whole" || hasLeft) ? null : `${fate}, answered, never charged`;
+    return mustNot || !(fate === "whole" || hasDisconnected)
+      ? null
+      : `${fate}, answered, never charged`;
   }
   if (mustNot) return `answered ${status}, charged ${charge.micros} micros`;
-  return fate === "whole" || hasLeft ? wrongIn(trace, charge) : null; // else at most one charge
+  return fate === "whole" || hasDisconnected ? wrongIn(trace, charge) : null; // else at most one charge
 }
 
 function wrongIn(trace: Trace, { micros }: Charge): string | null {
@@ -157,7 +165,7 @@ function priceOf({ shape, usage }: Trace): number | null {
  * Reports whether the client disconnected from a working provider's response, and no region was
  * killed until `afterMs` later.
  */
-function isLeft(trace: Trace, kills: readonly FaultWindow[], afterMs: number): boolean {
+function isDisconnected(trace: Trace, kills: readonly FaultWindow[], afterMs: number): boolean {
   const { fate, status, firstByteMs, forced, sentMs, endedMs } = trace;
   if (fate !== "left" || status !== 200 || firstByteMs === null) return false;
   if (forced !== "nothing" || !mayCost(trace)) return false;
@@ -175,7 +183,7 @@ function mayCost(trace: Trace): boolean {
  */
 function unsent(charges: readonly Charge[], traces: readonly Trace[]): string[] {
   const open = traces.filter((trace) => trace.id === null && mayCost(trace));
-  const left = open.toSorted((a, b) => a.endedMs - b.endedMs);
+  const unmatched = open.toSorted((a, b) => a.endedMs - b.endedMs);
   const minted = charges.map((charge) => ({
     charge,
     at: creationTimeOfId(charge.id, "req_") ?? NaN,
@@ -185,8 +193,8 @@ function unsent(charges: readonly Charge[], traces: readonly Trace[]): string[] 
     .flatMap(({ charge: { id, orgId, micros }, at }) => {
       const isIts = (one: Trace): boolean =>
         one.orgId === orgId && Math.floor(one.sentMs) <= at && at <= one.endedMs + READ_LATE_MS;
-      const found = left.findIndex(isIts);
-      if (found !== -1) left.splice(found, 1);
+      const found = unmatched.findIndex(isIts);
+      if (found !== -1) unmatched.splice(found, 1);
       return when(found === -1, `request ${id} of ${orgId}: charged ${micros}, sent by nobody`);
     });
 }

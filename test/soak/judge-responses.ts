@@ -85,9 +85,9 @@ function refusalFault(trace: Trace, evidence: Evidence): string | null {
   const isWrong = kind === "wrong" && status === WRONG[shape];
   const isEarned = isWrong || (EARNED[status ?? 0]?.(trace, evidence) ?? false);
   if (isEarned && hasSoundRetry(trace)) return null;
-  const said = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
+  const description = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
   const fault = isEarned ? `retry-after ${retryAfter}` : "which it could not earn";
-  return `${said} ${lasted(trace)}, ${fault}`;
+  return `${description} ${lasted(trace)}, ${fault}`;
 }
 
 /** Reports whether a 503 or a key's 429 has a valid retry-after in seconds. */
@@ -249,12 +249,12 @@ export function judgeReach({ traces, revocations, done, load }: Evidence): Judge
     ...faults,
   };
   const isWhole = load.untilMs - load.fromMs >= WHOLE_RUN_MS;
-  const wanted = isWhole ? Object.keys(met) : ALWAYS;
+  const required = isWhole ? Object.keys(met) : ALWAYS;
   return {
     figure: Object.entries(met)
       .map(([what, times]) => `${times} ${what}`)
       .join(", "),
-    broken: wanted.filter((what) => (met[what] ?? 0) < 1).map((what) => `no ${what}`),
+    broken: required.filter((what) => (met[what] ?? 0) < 1).map((what) => `no ${what}`),
   };
 }
 

@@ -17,7 +17,7 @@ type Shape = {
 
 const CAP = 120;
 const STREAM = { stream: true };
-const TOLD = { stream: true, stream_options: { include_usage: true } };
+const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
 type More = Partial<Pick<Shape, "name" | "kind" | "forced">>;
 
@@ -50,27 +50,27 @@ function read(path: string, weight: number): Shape {
 
 const PAID: readonly Shape[] = [
   chat("sandbox/echo", 24),
-  chat("sandbox/echo", 14, TOLD),
+  chat("sandbox/echo", 14, WITH_USAGE),
   chat("sandbox/echo", 5, STREAM, { name: "sandbox/echo stream untold" }),
-  chat("sandbox/split-utf8", 3, TOLD),
-  chat("sandbox/no-usage", 3, TOLD),
+  chat("sandbox/split-utf8", 3, WITH_USAGE),
+  chat("sandbox/no-usage", 3, WITH_USAGE),
   // takes seconds, so that several are in flight
-  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }),
-  chat("sandbox/cut", 1, TOLD, { forced: "break" }),
+  chat("sandbox/slow-stream", 1, { ...WITH_USAGE, max_tokens: 20 }),
+  chat("sandbox/cut", 1, WITH_USAGE, { forced: "break" }),
   embeddings("sandbox/embed", 9),
   chat("mock/varied", 12),
-  chat("mock/varied", 14, TOLD),
+  chat("mock/varied", 14, WITH_USAGE),
   embeddings("mock/embed", 4),
   chat("mock/flaky", 3),
-  chat("mock/flaky", 2, TOLD),
+  chat("mock/flaky", 2, WITH_USAGE),
   chat("mock/broken", 3, {}, { forced: "failure" }),
-  chat("mock/cutting", 1, TOLD, { forced: "break" }),
+  chat("mock/cutting", 1, WITH_USAGE, { forced: "break" }),
   chat("mock/busy", 1, {}, { forced: "overload" }),
 ];
 /** Small requests for storms, in which only rejections matter. */
 export const PLAIN: readonly Shape[] = [
   chat("sandbox/echo", 6),
-  chat("sandbox/echo", 2, TOLD),
+  chat("sandbox/echo", 2, WITH_USAGE),
   embeddings("sandbox/embed", 2),
 ];
 const READS: readonly Shape[] = [read("/balance", 3), read("/models", 2), read("/users", 1)];
@@ -83,7 +83,7 @@ const WRONG: readonly Shape[] = [
 /** Requests with invalid keys, rejected before any call. */
 const FORGED: readonly Shape[] = [
   chat("sandbox/echo", 3, {}, { kind: "forged", name: "forged JSON" }),
-  chat("sandbox/echo", 1, TOLD, { kind: "forged", name: "forged stream" }),
+  chat("sandbox/echo", 1, WITH_USAGE, { kind: "forged", name: "forged stream" }),
 ];
 
 const WORDS =
@@ -192,8 +192,8 @@ function leaveOf(random: () => number): DisconnectPoint {
 
 /** Returns an item with a probability by weight. */
 function pick<T>(all: readonly T[], weightOf: (one: T) => number, at: number): T {
-  let left = at * all.reduce((sum, one) => sum + weightOf(one), 0);
-  const found = all.find((one) => (left -= weightOf(one)) < 0) ?? all.at(-1);
+  let remaining = at * all.reduce((sum, one) => sum + weightOf(one), 0);
+  const found = all.find((one) => (remaining -= weightOf(one)) < 0) ?? all.at(-1);
   if (found === undefined) throw new Error("nothing to pick from");
   return found;
 }

@@ -22,7 +22,7 @@ const MEMORY_SAMPLES = 60;
 const MEMORY_EVERY_MS = 3000;
 const TOP_UP_EVERY_MS = 7000;
 
-type Wish = {
+type SoakOptions = {
   readonly seed: number;
   readonly minutes: number;
   /** Requests per second without storms. */
@@ -33,36 +33,38 @@ type Wish = {
 };
 
 /** Runs a soak. Returns null if it was stopped. Leaves nothing running. */
-export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null> {
-  const { progress } = wish;
+export async function soak(options: SoakOptions, stop: AbortSignal): Promise<Report | null> {
+  const { progress } = options;
   progress("bundling and starting both regions");
-  const world = await startSoakRegions(wish.minutes * 60_000 < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
-  progress(`storage in ${world.directory}`);
-  wish.started();
+  const soakRegions = await startSoakRegions(
+    options.minutes * 60_000 < SHORT_MS ? SHORT_TIMES : LONG_TIMES,
+  );
+  progress(`storage in ${soakRegions.directory}`);
+  options.started();
   try {
     progress("making organizations");
-    const tenants = await makeTenants(world);
-    return stop.aborted ? null : await underLoad(world, tenants, wish, stop);
+    const tenants = await makeTenants(soakRegions);
+    return stop.aborted ? null : await underLoad(soakRegions, tenants, options, stop);
   } finally {
-    await world.stop();
+    await soakRegions.stop();
   }
 }
 
 async function underLoad(
-  world: SoakRegions,
+  soakRegions: SoakRegions,
   tenants: readonly Tenant[],
-  { seed, rate, minutes, progress }: Wish,
+  { seed, rate, minutes, progress }: SoakOptions,
   stop: AbortSignal,
 ): Promise<Report | null> {
   const durationMs = minutes * 60_000;
   const over = new AbortController();
   const end = AbortSignal.any([stop, over.signal]);
-  const traffic = new Traffic(world, tenants);
-  const faults = new Faults(world, tenants, traffic);
+  const traffic = new Traffic(soakRegions, tenants);
+  const faults = new Faults(soakRegions, tenants, traffic);
   const { traces } = traffic;
   const { windows, revocations, done } = faults;
   const fromMs = clockMs();
-  const telling = setInterval(() => {
+  const progressTimer = setInterval(() => {
     const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
     const elapsed = Math.round((clockMs() - fromMs) / 1000);
     const ended = `${traces.length} ended, ${traffic.inFlight} in progress`;
@@ -70,26 +72,26 @@ async function underLoad(
       `${elapsed} of ${durationMs / 1000} s: ${ended}; ${listOf(statuses)}; ${listOf(done)}`,
     );
   }, PROGRESS_MS);
-  const beside = [
-    tend(world, tenants, { durationMs, stop: end }),
+  const backgroundTasks = [
+    tend(soakRegions, tenants, { durationMs, stop: end }),
     faults.run(faultPlan(seed, durationMs), fromMs, end),
   ];
   await traffic.run(arrivals({ seed, rate, durationMs }), fromMs, stop);
-  clearInterval(telling);
+  clearInterval(progressTimer);
   const load = { fromMs, untilMs: clockMs(), leftOut: traffic.leftOut };
   over.abort();
   if (stop.aborted) return null;
   progress("load over: healing");
-  await Promise.all(beside);
+  await Promise.all(backgroundTasks);
   await faults.heal();
   await traffic.ended();
   if (stop.aborted) return null;
-  const healed = await quiet(world, tenants, progress);
+  const healed = await quiet(soakRegions, tenants, progress);
   progress("reading ledgers, books and registers");
-  const { heaps, mishaps, events, remarkable } = world.log;
+  const { heaps, mishaps, events, remarkable } = soakRegions.log;
   const seen = { traces, windows, revocations, done, load, heaps, mishaps };
-  const runMaxMs = world.times.deadlineS * 1000;
-  const atRest = await readAll(world, tenants);
+  const runMaxMs = soakRegions.times.deadlineS * 1000;
+  const atRest = await readAll(soakRegions, tenants);
   const verdicts = verdictsOf({ ...seen, ...partiesOf(tenants), ...atRest, runMaxMs });
   return { seed, load, traces, done, healed, events, remarkable, verdicts };
 }
@@ -99,7 +101,7 @@ async function underLoad(
  * organizations that run out.
  */
 async function tend(
-  world: SoakRegions,
+  soakRegions: SoakRegions,
   tenants: readonly Tenant[],
   { durationMs, stop }: { readonly durationMs: number; readonly stop: AbortSignal },
 ): Promise<void> {
@@ -112,8 +114,8 @@ async function tend(
   const everyMs = Math.min(MEMORY_EVERY_MS, durationMs / MEMORY_SAMPLES);
   let topUps = 0;
   await Promise.all([
-    ...REGIONS.map((name) => repeat(everyMs, () => world.regions[name].control("collect"))),
-    repeat(TOP_UP_EVERY_MS, () => topUp(world, tenants, `top-up ${++topUps}`)),
+    ...REGIONS.map((name) => repeat(everyMs, () => soakRegions.regions[name].control("collect"))),
+    repeat(TOP_UP_EVERY_MS, () => topUp(soakRegions, tenants, `top-up ${++topUps}`)),
   ]);
 }
 

@@ -48,7 +48,7 @@ const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
 /** `rpm` limits its keys, `limit` the organization instead. */
-type Wanted = {
+type TenantSpec = {
   readonly role: Role;
   readonly micro?: number;
   readonly rpm?: number;
@@ -58,7 +58,7 @@ type Wanted = {
  * One busy organization, five with end users, five that run out of credits (the first gets too
  * little even with top-ups), and five with low limits.
  */
-const WANTED: readonly Wanted[] = [
+const TENANT_SPECS: readonly TenantSpec[] = [
   { role: "hot" },
   ...Array.from({ length: 5 }, () => ({ role: "users" }) as const),
   ...[1, 900, 900, 900, 900].map((micro) => ({ role: "dry", micro }) as const),
@@ -68,18 +68,18 @@ const WANTED: readonly Wanted[] = [
 ];
 
 /** Creates 40 organizations, half with each home region. */
-export function makeTenants(world: SoakRegions): Promise<readonly Tenant[]> {
-  return mapConcurrently(CALLERS, [...WANTED.entries()], ([i, wanted]) =>
-    makeTenant(world, i, wanted),
+export function makeTenants(soakRegions: SoakRegions): Promise<readonly Tenant[]> {
+  return mapConcurrently(CALLERS, [...TENANT_SPECS.entries()], ([i, spec]) =>
+    makeTenant(soakRegions, i, spec),
   );
 }
 
 async function makeTenant(
   { regions }: SoakRegions,
   index: number,
-  wanted: Wanted,
+  spec: TenantSpec,
 ): Promise<Tenant> {
-  const { role, micro = RICH_MICRO, rpm = RPM_MAX, limit = null } = wanted;
+  const { role, micro = RICH_MICRO, rpm = RPM_MAX, limit = null } = spec;
   const home = index % 2 === 0 ? "eu" : "us";
   const { admin, url } = regions[home];
   const name = `soak-${index}`;
@@ -90,10 +90,10 @@ async function makeTenant(
   if (limit !== null) await callAdmin(admin, "PATCH /orgs/{id}", change);
   const keys = (scope: Scope): Promise<SoakedKey[]> => {
     const names = Array.from({ length: role === "hot" ? 3 : 1 }, (_, i) => `${scope} ${i}`);
-    const made = names.map((one) => {
+    const requests = names.map((one) => {
       return postMemberKey(admin, { orgId, memberId }, { name: one, scope, rpm_limit: rpm });
     });
-    return Promise.all(made);
+    return Promise.all(requests);
   };
   const [regional, global] = [await keys("regional"), await keys("global")];
   if (role === "users") await makeEndUsers(`${url}v1/users`, regional[0]?.key ?? "");
@@ -110,8 +110,8 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ external_id, daily_quota_dollars, monthly_quota_dollars: null }),
     });
-    const said = await response.text();
-    if (response.status !== 201) throw new Error(`POST /v1/users: ${said}`);
+    const text = await response.text();
+    if (response.status !== 201) throw new Error(`POST /v1/users: ${text}`);
   }
 }
 

@@ -127,7 +127,7 @@ export type Evidence = {
   readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
   /** Maximum ms of a request. It then ends as a provider's failure. */
   readonly runMaxMs: number;
-  /** Organizations that are meant to run out of credits. */
+  /** Organizations that run out of credits. */
   readonly dry: ReadonlySet<string>;
   /** End users with a quota, as `organization external_id`. */
   readonly capped: ReadonlySet<string>;

@@ -65,13 +65,13 @@ describe("a retry of a wallet call whose response was lost", () => {
     async (_, by) => {
       const key = await gatedKey({ balance: 100 });
       const request = holdOf(60);
-      const ask = () =>
+      const sendHold = () =>
         by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
       if (by === "hold") valueOf(await key.stub.admit(key.hash));
-      valueOf<unknown>(await ask());
+      valueOf<unknown>(await sendHold());
       valueOf(await key.stub.revokeKey(key.hash, 1));
       await evict(key);
-      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
+      expect(failureOf(await sendHold())).toEqual({ kind: "invalid_api_key", isForGood: true });
       expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
       expect(await differences(key.stub)).toEqual([]);
@@ -160,7 +160,7 @@ it("a wallet rejects a hold that is released during the key lookup", async () =>
   const request = holdOf(60);
   registers.hold();
   const slow = key.stub.admitAndHold(key.hash, request);
-  await eventually(() => expect(registers.given).toContain("identify"));
+  await eventually(() => expect(registers.answeredCalls).toContain("identify"));
   valueOf(await key.stub.void(request.id));
   registers.open();
   expect(valueOf(await slow).held.ok).toBe(false);

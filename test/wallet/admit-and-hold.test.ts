@@ -30,13 +30,13 @@ describe("a request that a wallet admits with a hold", () => {
     const seen = await runInWallet(key, async (wallet, sql, { storage }) => {
       const rows = (table: string): number =>
         sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${table}`).one().n;
-      const begun: number[] = [];
+      const rowCounts: number[] = [];
       const written = await countWrites(storage, async () => {
         const answer = wallet.admitAndHold(key.hash, holdOf(1));
-        begun.push(rows("admissions"), rows("requests"));
+        rowCounts.push(rows("admissions"), rows("requests"));
         valueOf(valueOf(await answer).held);
       });
-      return { begun, written };
+      return { begun: rowCounts, written };
     });
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
@@ -46,8 +46,8 @@ describe("a request that a wallet admits with a hold", () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
     );
-    const held = answers.filter((answer) => answer.ok && answer.value.held.ok);
-    expect([answers.filter((answer) => answer.ok).length, held.length]).toEqual([150, 100]);
+    const withHold = answers.filter((answer) => answer.ok && answer.value.held.ok);
+    expect([answers.filter((answer) => answer.ok).length, withHold.length]).toEqual([150, 100]);
     expect(await statusOf(key)).toEqual({ admitted: 150, openHolds: 100, held: 1000 });
     expect(await differences(key.stub)).toEqual([]);
   });

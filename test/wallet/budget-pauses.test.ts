@@ -24,14 +24,14 @@ async function limitedKey(): Promise<GatedKey> {
   return key;
 }
 
-async function ask(key: GatedKey, amount: number, session?: Session) {
+async function requestHold(key: GatedKey, amount: number, session?: Session) {
   const request = holdOf(amount, { keyId: key.booked.keyId });
   const shown = session && { session };
   return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request, shown)).held };
 }
 
 async function spend(key: GatedKey, amount: number, session?: Session): Promise<void> {
-  const { request, held } = await ask(key, amount, session);
+  const { request, held } = await requestHold(key, amount, session);
   valueOf(held);
   valueOf(await settle(key.stub, request.id, amount));
 }
@@ -48,12 +48,15 @@ describe("a budget with on_exceeded pause", () => {
     const [pause] = await pausesOf(key);
     expect(pause).toMatchObject({ scope: "organization", source: "budget", budgetId: "lim_1" });
     await evict(key);
-    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused", until: null });
+    expect(failureOf((await requestHold(key, 1)).held)).toMatchObject({
+      kind: "paused",
+      until: null,
+    });
     valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, amount: 200 }] }));
-    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused" });
+    expect(failureOf((await requestHold(key, 1)).held)).toMatchObject({ kind: "paused" });
     const ending = { id: pause?.id ?? "", source: "member", actor: SYSTEM_ACTOR } as const;
     valueOf(await key.stub.endPause(ending));
-    valueOf((await ask(key, 1)).held);
+    valueOf((await requestHold(key, 1)).held);
     const events = await rowsOf(key.stub, "SELECT data FROM events WHERE type = 'pause.created'");
     expect(JSON.parse(String(events[0]?.["data"]))).toMatchObject({ budget_id: "lim_1" });
   });
@@ -64,15 +67,17 @@ describe("a budget with on_exceeded pause", () => {
   ] as const)("%s", async (_, spent, pauses) => {
     const key = await limitedKey();
     await spend(key, spent);
-    expect(failureOf((await ask(key, 1000)).held)).toMatchObject({ kind: "budget_exceeded" });
+    expect(failureOf((await requestHold(key, 1000)).held)).toMatchObject({
+      kind: "budget_exceeded",
+    });
     expect(await pausesOf(key)).toHaveLength(pauses);
   });
 
   it("doesn't pause the budget's owner if a request is rejected only because of open holds", async () => {
     const key = await limitedKey();
     await spend(key, 95);
-    valueOf((await ask(key, 4)).held);
-    expect(failureOf((await ask(key, 3)).held)).toMatchObject({ onlyHolds: true });
+    valueOf((await requestHold(key, 4)).held);
+    expect(failureOf((await requestHold(key, 3)).held)).toMatchObject({ onlyHolds: true });
     expect(await pausesOf(key)).toEqual([]);
   });
 
@@ -89,8 +94,8 @@ describe("a budget with on_exceeded pause", () => {
       const session = await sessionOf(key, { budgets: [own] });
       if (requests > 0) await spend(key, 1, session);
       for (let count = requests; count < 9; count++) await spend(key, 1);
-      valueOf((await ask(key, 1)).held);
-      const { held } = await ask(key, 1, session);
+      valueOf((await requestHold(key, 1)).held);
+      const { held } = await requestHold(key, 1, session);
       expect(failureOf(held)).toMatchObject({ kind: "budget_exceeded", scope: "session" });
       expect(await pausesOf(key)).toEqual([]);
     },
@@ -109,7 +114,7 @@ describe("a budget with on_exceeded reject", () => {
     const key = await limitedKey();
     valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, onExceeded: "reject" }] }));
     await spend(key, 100);
-    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "budget_exceeded" });
+    expect(failureOf((await requestHold(key, 1)).held)).toMatchObject({ kind: "budget_exceeded" });
     expect(await pausesOf(key)).toEqual([]);
   });
 });

@@ -159,8 +159,8 @@ type Hold = Extract<Command, { kind: "hold" }>;
 
 async function tryHold({ stub, open, clock }: Run, one: Hold): Promise<void> {
   const { isUser } = one;
-  const asked = { sent: one.model, id: one.model };
-  const request = holdOf(one.amount, { model: asked, externalId: isUser ? "ann" : null });
+  const requested = { sent: one.model, id: one.model };
+  const request = holdOf(one.amount, { model: requested, externalId: isUser ? "ann" : null });
   const answer = await stub.hold(request);
   expect([null, "budget_exceeded"]).toContain(answer.ok ? null : answer.failure.kind);
   if (!answer.ok) return;

@@ -236,12 +236,12 @@ describe("the data of a deleted end user", () => {
     valueOf(await stub.deleteEndUser("u"));
     valueOf(await stub.poke());
     await evictDurableObject(stub);
-    const left = await runInDurableObject(stub, async (wallet: Wallet, state) => {
+    const untilAlarmMs = await runInDurableObject(stub, async (wallet: Wallet, state) => {
       await state.storage.deleteAlarm();
       await wallet.alarm();
       return ((await state.storage.getAlarm()) ?? 0) - Date.now();
     });
-    expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
+    expect(Math.abs(untilAlarmMs - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
   it("doesn't count toward the limit of end users, and is kept for the 100,000 latest deletions", async () => {

@@ -61,7 +61,7 @@ function bookBehind(line: Line): D1Database {
   } as unknown as D1Database;
 }
 
-type Methods = { readonly [name: string]: (...given: readonly unknown[]) => Promise<unknown> };
+type Methods = { readonly [name: string]: (...args: readonly unknown[]) => Promise<unknown> };
 
 function walletsBehind(trouble: Trouble): Env["WALLET"] {
   const line = new Line(trouble, "wallet");
@@ -69,13 +69,13 @@ function walletsBehind(trouble: Trouble): Env["WALLET"] {
     new Proxy(env.WALLET.getByName(name), {
       get:
         (whole, call) =>
-        (...given: unknown[]) =>
-          line.pass(async () => (whole as unknown as Methods)[String(call)]?.(...given)),
+        (...args: unknown[]) =>
+          line.pass(async () => (whole as unknown as Methods)[String(call)]?.(...args)),
     });
   return { getByName } as unknown as Env["WALLET"];
 }
 
-/** Runs a step while the wallet is killed, evicted and asked to store events. */
+/** Runs a step while the wallet is killed, evicted and called to store events. */
 export async function runDuringTrouble(
   orgId: string,
   trouble: Trouble,

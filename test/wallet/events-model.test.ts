@@ -64,22 +64,22 @@ it("a wallet emits exactly one event per change, whatever fails or restarts in b
 });
 
 async function run(all: readonly Step[], sizes: fc.Stream<number>): Promise<void> {
-  const world = new EventsFixture(await openAccount());
-  await world.begin();
-  for (const one of all) await world.take(one);
-  await world.heal();
-  const log = await world.log(sizes);
-  const told = log.map(wordsOf);
-  const [missing, extra] = [without(world.expected, told), without(told, world.expected)];
+  const fixture = new EventsFixture(await openAccount());
+  await fixture.begin();
+  for (const one of all) await fixture.take(one);
+  await fixture.heal();
+  const log = await fixture.log(sizes);
+  const logged = log.map(wordsOf);
+  const [missing, extra] = [without(fixture.expected, logged), without(logged, fixture.expected)];
   expect(JSON.stringify({ missing, extra })).toBe('{"missing":[],"extra":[]}');
   for (const [place, { created_at: at }] of log.entries()) {
     expect(at <= (log[place - 1]?.created_at ?? at)).toBe(true); // newest first
   }
   expect(new Set(log.map(({ id }) => id)).size).toBe(log.length);
   for (const type of new Set(log.map((event) => event.type))) {
-    expect(await world.log(sizes, type)).toEqual(log.filter((event) => event.type === type));
+    expect(await fixture.log(sizes, type)).toEqual(log.filter((event) => event.type === type));
   }
-  expect(await world.rows("SELECT * FROM events WHERE org_id = ?")).toEqual([]);
+  expect(await fixture.rows("SELECT * FROM events WHERE org_id = ?")).toEqual([]);
 }
 
 type Event = {
@@ -102,10 +102,10 @@ type Things = ReadonlyMap<string, Row>;
 
 /** Removes other words from a list, each as often as it occurs. */
 function without(words: readonly string[], others: readonly string[]): readonly string[] {
-  const left = [...others];
+  const unmatched = [...others];
   return words.filter((word) => {
-    const at = left.indexOf(word);
-    if (at >= 0) left.splice(at, 1);
+    const at = unmatched.indexOf(word);
+    if (at >= 0) unmatched.splice(at, 1);
     return at < 0;
   });
 }
@@ -116,11 +116,11 @@ const wordsOf = ({ type, subject, actor }: Event): string => `${type} ${subject}
 class EventsFixture {
   readonly expected: string[] = [];
   readonly #account: Account;
-  readonly #asked: EventAction[] = [];
+  readonly #repeatable: EventAction[] = [];
   readonly #sessions: string[] = [];
   #limited = { keyId: "", key: "" };
   #before: Things = new Map();
-  #made = 0;
+  #nameCount = 0;
 
   constructor(account: Account) {
     this.#account = account;
@@ -137,8 +137,8 @@ class EventsFixture {
     );
     this.#before = await this.#things();
     await this.#must("/v1/users", { external_id: "u", daily_quota_dollars: 0.000001 });
-    const wish = { name: "limited", budget_dollars: 0.000001 };
-    const limited = await this.#must<{ id: string; key: string }>("/v1/keys", wish);
+    const keyRequest = { name: "limited", budget_dollars: 0.000001 };
+    const limited = await this.#must<{ id: string; key: string }>("/v1/keys", keyRequest);
     this.#limited = { keyId: limited.id, key: limited.key };
     for (let n = 0; n < 2; n++) {
       const { id, token } = await this.#must<{ id: string; token: string }>("/v1/sessions", {});
@@ -149,21 +149,21 @@ class EventsFixture {
   }
 
   async take({ what, die, trouble: wrong }: Step): Promise<void> {
-    const earlier = this.#asked[die % Math.max(1, this.#asked.length)];
-    const asked = what === "again" ? earlier : this.#request(what, die);
-    if (asked === undefined) return;
-    if (isRepeatable(asked)) this.#asked.push(asked);
+    const earlier = this.#repeatable[die % Math.max(1, this.#repeatable.length)];
+    const action = what === "again" ? earlier : this.#request(what, die);
+    if (action === undefined) return;
+    if (isRepeatable(action)) this.#repeatable.push(action);
     await runDuringTrouble(this.#account.orgId, wrong, () =>
-      this.#send(asked, bindingsWithTrouble(wrong)),
+      this.#send(action, bindingsWithTrouble(wrong)),
     );
     await this.#compare();
   }
 
   /** Retries everything without a response, then runs the sweep. */
   async heal(): Promise<void> {
-    for (const asked of new Set(this.#asked)) {
-      const response = await this.#send(asked);
-      assert(response.status < 500, "whoever asks again is answered");
+    for (const action of new Set(this.#repeatable)) {
+      const response = await this.#send(action);
+      assert(response.status < 500, "a retry is answered");
       await this.#compare();
     }
     this.#expectOnce();
@@ -219,7 +219,7 @@ class EventsFixture {
       return ids[die % Math.max(1, ids.length)];
     };
     const org = `/admin/v1/orgs/${orgId}`;
-    const fresh = `n${this.#made++}`;
+    const fresh = `n${this.#nameCount++}`;
     const headers = { "idempotency-key": `${fresh}-${crypto.randomUUID()}` };
     const asOperator = { by: ADMIN_TOKEN };
     const asKey = { by: key };
@@ -239,8 +239,8 @@ class EventsFixture {
           : { method: "PATCH", path: `/v1/keys/${aKey}`, body, ...asKey };
       }
       case "rotate key": {
-        const asked = { method: "POST", body: { overlap_seconds: 0 }, headers, ...asKey };
-        return aKey === undefined ? undefined : { path: `/v1/keys/${aKey}/rotate`, ...asked };
+        const request = { method: "POST", body: { overlap_seconds: 0 }, headers, ...asKey };
+        return aKey === undefined ? undefined : { path: `/v1/keys/${aKey}/rotate`, ...request };
       }
       case "revoke key":
         return aKey === undefined
@@ -324,15 +324,16 @@ class EventsFixture {
   /** Checks changes that no table shows: each requested one has happened once. */
   #expectOnce(): void {
     const { orgId, keyId } = this.#account;
-    const once = new Set(this.#asked);
+    const once = new Set(this.#repeatable);
     for (const { path, by } of once) {
       if (path.endsWith("/credits")) this.expected.push(`balance.credited ${orgId} admin`);
-      const told = (words: string) => this.expected.includes(words) || this.expected.push(words);
+      const expectOnce = (words: string) =>
+        this.expected.includes(words) || this.expected.push(words);
       const [, session] = /sessions\/(.+)$/.exec(path) ?? [];
-      if (session !== undefined) told(`session.ended ${session} ${keyId}`);
+      if (session !== undefined) expectOnce(`session.ended ${session} ${keyId}`);
       if (!path.endsWith("/completions")) continue;
-      if (by === this.#limited.key) told(`key.budget_reached ${this.#limited.keyId} null`);
-      else told("end_user.quota_reached u null");
+      if (by === this.#limited.key) expectOnce(`key.budget_reached ${this.#limited.keyId} null`);
+      else expectOnce("end_user.quota_reached u null");
     }
   }
 }

@@ -155,8 +155,8 @@ class Month {
     const sold = { input: perInput, cached: perInput, cacheWrite: perInput, output: perOutput };
     const exact = (input + cacheRead) * perInput + output * perOutput;
     const request = holdOf(0, { most: micros(5000), externalId: user });
-    const held = await this.stub.hold(request);
-    if (!held.ok) return;
+    const hold = await this.stub.hold(request);
+    if (!hold.ok) return;
     if (lateHours > 0) this.tick(lateHours);
     const generation = { ...GENERATION, usage, price: sold, ...(tags !== undefined && { tags }) };
     const cost = micros(Math.ceil(exact / 1_000_000));

@@ -56,7 +56,7 @@ async function limit({ stub }: GatedKey, budgets: readonly BudgetOf[]): Promise<
   valueOf(await stub.patchSettings({ budgets: rows }));
 }
 
-async function held(key: GatedKey, request: HoldRequest) {
+async function requestHold(key: GatedKey, request: HoldRequest) {
   return valueOf(await key.stub.admitAndHold(key.hash, request)).held;
 }
 
@@ -108,7 +108,7 @@ const budget = fc.record({
   amount: fc.nat(80),
   models: fc.constantFrom<readonly string[] | null>(null, ["a/*"], ["b/*"], ["a/two"], ["b/one"]),
 });
-const world = fc.record({
+const situation = fc.record({
   balance: fc.integer({ min: 1, max: 80 }),
   budgets: fc.uniqueArray(budget, { maxLength: 3, selector: ({ models }) => String(models) }),
   offers: fc
@@ -126,7 +126,7 @@ describe("a hold for several models", () => {
   it("covers the first model and every affordable fallback, and stays unchanged for a retry", async () => {
     /** How often each number of models was kept. */
     const seen = new Map<number, number>();
-    const property = fc.asyncProperty(world, async ({ balance, budgets, offers }) => {
+    const property = fc.asyncProperty(situation, async ({ balance, budgets, offers }) => {
       const key = await gatedKey({ rpmLimit: 1000, balance });
       await limit(key, budgets);
       const candidates = offers.flatMap(({ model, routes }) =>
@@ -134,18 +134,18 @@ describe("a hold for several models", () => {
       );
       const kept = keptOf(candidates, { balance, budgets });
       const request = requestOf(key, candidates);
-      const answer = await held(key, request);
+      const answer = await requestHold(key, request);
       seen.set(offers.length - kept.length, kept.length);
       expect(answer.ok).toBe(kept.length > 0);
       if (!answer.ok) return;
-      const left = candidates.filter(({ model }) => kept.includes(model));
+      const keptCandidates = candidates.filter(({ model }) => kept.includes(model));
       const indexes = (isKept: boolean) =>
         candidates.flatMap(({ model }, at) => (kept.includes(model) === isKept ? [at] : []));
-      const granted = grantFor(left, { balance, budgets });
+      const granted = grantFor(keptCandidates, { balance, budgets });
       expect(valueOf(answer)).toMatchObject({ granted, routes: indexes(true) });
       expect(valueOf(answer).uncovered ?? []).toEqual(indexes(false));
       await evict(key);
-      const repeated = valueOf(await held(key, request));
+      const repeated = valueOf(await requestHold(key, request));
       expect(repeated.granted).toBe(granted);
       expect(indexes(true)).toEqual(expect.arrayContaining([...(repeated.routes ?? [])]));
       expect(valueOf(await key.stub.balance())).toMatchObject({ heldMicro: granted });
@@ -158,8 +158,8 @@ describe("a hold for several models", () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 1000 });
     await limit(key, [{ amount: 0, models: ["b/*"] }]);
     const both = [candidate("a/one", CHEAP), candidate("b/one", CHEAP)];
-    expect(valueOf(await held(key, requestOf(key, both)))).toMatchObject({ routes: [0] });
-    expect(failureOf(await held(key, requestOf(key, both.toReversed())))).toMatchObject({
+    expect(valueOf(await requestHold(key, requestOf(key, both)))).toMatchObject({ routes: [0] });
+    expect(failureOf(await requestHold(key, requestOf(key, both.toReversed())))).toMatchObject({
       kind: "budget_exceeded",
       budgetId: "bud_0",
     });
@@ -174,16 +174,16 @@ describe("a hold for several models", () => {
       const { events } = valueOf<{ events: readonly unknown[] }>(await key.stub.events(PURCHASES));
       return events.length;
     };
-    expect(valueOf(await held(key, requestOf(key, both)))).toMatchObject({ uncovered: [1] });
+    expect(valueOf(await requestHold(key, requestOf(key, both)))).toMatchObject({ uncovered: [1] });
     expect(await purchases()).toBe(0);
-    failureOf(await held(key, requestOf(key, both.toReversed())));
+    failureOf(await requestHold(key, requestOf(key, both.toReversed())));
     expect(await purchases()).toBe(1);
   });
 
   it("reports the first model's amount if the balance covers no model", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 3 });
     const both = [candidate("a/one", CHEAP), candidate("b/one", DEAR)];
-    expect(failureOf(await held(key, requestOf(key, both)))).toMatchObject({
+    expect(failureOf(await requestHold(key, requestOf(key, both)))).toMatchObject({
       kind: "balance_too_low",
       requiredMicro: 5,
     });
@@ -201,6 +201,6 @@ describe("a hold for several models", () => {
     ];
     const tokens = { prompt: 10, least: 30, most: 400 };
     const request = { ...requestOf(key, both), tokens };
-    expect(valueOf(await held(key, request))).toMatchObject({ routes: [0], uncovered: [1] });
+    expect(valueOf(await requestHold(key, request))).toMatchObject({ routes: [0], uncovered: [1] });
   });
 });

@@ -17,9 +17,9 @@ const AFTER_HOLDS_END = 21 * MINUTE;
 
 /** Creates a wallet with an open hold of 40. */
 async function holding() {
-  const made = await newFaultyWallet();
-  valueOf(await made.stub.hold(holdOf(40)));
-  return made;
+  const wallet = await newFaultyWallet();
+  valueOf(await wallet.stub.hold(holdOf(40)));
+  return wallet;
 }
 
 const alarmOf = (stub: Stub): Promise<number | null> =>

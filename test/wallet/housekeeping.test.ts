@@ -91,10 +91,10 @@ async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
 }
 
 async function pay({ hash, stub, booked }: GatedKey, externalId: string | null): Promise<void> {
-  const asked = holdOf(10, { externalId, keyId: booked.keyId });
-  valueOf(valueOf(await stub.admitAndHold(hash, asked)).held);
+  const request = holdOf(10, { externalId, keyId: booked.keyId });
+  valueOf(valueOf(await stub.admitAndHold(hash, request)).held);
   const generation = { ...GENERATION, keyId: booked.keyId };
-  valueOf(await stub.settle({ id: asked.id, cost: micros(10), generation }));
+  valueOf(await stub.settle({ id: request.id, cost: micros(10), generation }));
 }
 
 /** Counts the database's work in this number of minutes while every key and end user is in use. */

@@ -21,18 +21,18 @@ export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts"
 export type GatedKey = { readonly booked: StoredKey; readonly hash: string; readonly stub: Stub };
 
 /** Creates a key of a new organization whose wallet hasn't cached it. */
-export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {}) {
-  const { booked } = await makeKey(wish);
+export async function gatedKey(options: { rpmLimit?: number; balance?: number } = {}) {
+  const { booked } = await makeKey(options);
   const stub = stubOf(booked.orgId);
-  if (wish.balance !== undefined) await credit(stub, wish.balance);
+  if (options.balance !== undefined) await credit(stub, options.balance);
   return { booked, hash: booked.keyHash, stub } satisfies GatedKey;
 }
 
 /** Creates another key of the same organization. */
 export async function siblingKey({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
-  const made = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
-  await insertKey(env.DB, made.booked, null);
-  return { booked: made.booked, hash: made.booked.keyHash, stub };
+  const draft = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
+  await insertKey(env.DB, draft.booked, null);
+  return { booked: draft.booked, hash: draft.booked.keyHash, stub };
 }
 
 /**
@@ -125,7 +125,7 @@ type Call = (...args: readonly unknown[]) => Promise<unknown>;
 export class WatchedRegisters {
   readonly calls: string[] = [];
   /** Calls that key objects have answered, even if the wallet hasn't received the response. */
-  readonly given: string[] = [];
+  readonly answeredCalls: string[] = [];
   /** Thrown by every call if set. */
   fault: object | null = null;
   #open: Promise<void> = Promise.resolve();
@@ -181,7 +181,7 @@ export class WatchedRegisters {
       if (this.fault !== null) throw Object.assign(new Error("gone"), this.fault);
       const gate = this.#open;
       const answer = await stub[method]?.(...args);
-      this.given.push(method);
+      this.answeredCalls.push(method);
       await gate;
       return answer;
     };

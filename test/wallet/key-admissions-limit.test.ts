@@ -26,9 +26,9 @@ it("a wallet enforces a key's rate limit even if 2,000 other keys have displaced
       `INSERT INTO keys (hash, revoked_at) WITH RECURSIVE n(i) AS
         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2001) SELECT 'dead ' || i, 1 FROM n`,
     );
-    const said = new Set<string>();
-    for (let i = 1; i <= 2001; i++) said.add(kindOf(await wallet.admit(`dead ${i}`)));
-    return [...said];
+    const failureKinds = new Set<string>();
+    for (let i = 1; i <= 2001; i++) failureKinds.add(kindOf(await wallet.admit(`dead ${i}`)));
+    return [...failureKinds];
   });
   expect(kinds).toEqual(["invalid_api_key"]);
   expect(await burst(key, 5)).toBe(1);

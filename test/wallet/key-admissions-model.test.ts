@@ -14,8 +14,8 @@ it("a wallet enforces limits, holds and revocations in any order of requests, re
     fc.asyncProperty(script, async (one) => {
       shiftClock(null);
       const key = await gatedKey({ rpmLimit: one.limit, balance: 120 });
-      const world = new AdmissionsModel(key, one.limit);
-      for (const each of one.commands) await world.run(each);
+      const model = new AdmissionsModel(key, one.limit);
+      for (const each of one.commands) await model.run(each);
       expect(await differences(key.stub)).toEqual([]);
     }),
     { numRuns: effortFor(8, 400), seed: 11, endOnFailure: true },

@@ -68,16 +68,16 @@ it("a wallet admits no key that is revoked during the wallet's rebuild", async (
   const key = await gatedKey();
   valueOf(await key.stub.poke());
   await deleteWalletStorage(key.stub);
-  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [started, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const revoking = revokeKeyEverywhere(
     revocationServices(async (_, at) => {
-      begun.resolve();
+      started.resolve();
       await may.promise;
       return registerOf(key).revoke(at);
     }),
     key.booked,
   );
-  await begun.promise;
+  await started.promise;
   valueOf(await key.stub.rebuild(key.booked.orgId));
   expect(await admission(key)).toBe("admitted");
   may.resolve();

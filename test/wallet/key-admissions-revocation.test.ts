@@ -84,7 +84,7 @@ it("a wallet rejects a key that is revoked while the wallet waits for the key's 
   const key = await gatedKey();
   registers.hold();
   const early = [admission(key), admission(key)];
-  await eventually(() => expect(registers.given).toContain("identify"));
+  await eventually(() => expect(registers.answeredCalls).toContain("identify"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
   expect(await Promise.all(early)).toEqual(["invalid_api_key", "invalid_api_key"]);
@@ -99,7 +99,7 @@ it("a wallet rejects a key that is revoked while the wallet looks up the key aga
   shiftClock(MINUTE_MS + 1000);
   registers.hold();
   expect(await admission(key)).toBe("admitted");
-  await eventually(() => expect(registers.given).toContain("whose"));
+  await eventually(() => expect(registers.answeredCalls).toContain("whose"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
   await siblingKey(key).then(admission); // the refresh is applied by then
@@ -113,7 +113,7 @@ it("a wallet can admit another key for the first time during a revocation", asyn
   const other = await siblingKey(key);
   registers.hold();
   const first = admission(key);
-  await eventually(() => expect(registers.given).toContain("identify"));
+  await eventually(() => expect(registers.answeredCalls).toContain("identify"));
   valueOf(await other.stub.revokeKey(other.hash, 1));
   registers.open();
   expect(await first).toBe("admitted");
@@ -142,7 +142,7 @@ it("a wallet applies the database's revocation of a key even if the key's limit 
   registers.hold();
   expect(await admission(key)).toBe("admitted");
   valueOf(await stub.poke());
-  await eventually(() => expect(registers.given).toContain("refresh"));
+  await eventually(() => expect(registers.answeredCalls).toContain("refresh"));
   valueOf(await stub.setKeyLimit(hash, 7));
   registers.open();
   await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));

@@ -42,7 +42,7 @@ it("a wallet ignores the limit from its first lookup if the limit changes during
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = admission(key);
-  await eventually(() => expect(registers.given).toContain("identify"));
+  await eventually(() => expect(registers.answeredCalls).toContain("identify"));
   await setLimit(key, 2);
   registers.open();
   expect(await first).toBe("admitted");
@@ -56,7 +56,7 @@ it("a wallet ignores the limit from a repeated lookup if the limit changes durin
   registers.hold();
   shiftClock(MINUTE_MS + 1000);
   expect(await admission(key)).toBe("admitted");
-  await eventually(() => expect(registers.given).toContain("whose"));
+  await eventually(() => expect(registers.answeredCalls).toContain("whose"));
   await setLimit(key, 2);
   registers.open();
   await siblingKey(key).then(admission); // the refresh is applied by then
@@ -67,12 +67,12 @@ it("a wallet ignores the limit from a repeated lookup if the limit changes durin
 it("an operator's new limit applies once the operator gets the response, despite concurrent lookups", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
-  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [started, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const faked: Partial<KeyRegisterMethods> = {
     setSecrets: (secrets: KeySecrets) => registerOf(key).setSecrets(secrets),
     setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
     setLimit: async (limit: number) => {
-      begun.resolve();
+      started.resolve();
       await may.promise;
       await registerOf(key).setLimit(limit);
     },
@@ -89,7 +89,7 @@ it("an operator's new limit applies once the operator gets the response, despite
     body: { rpm_limit: 2 },
     idempotencyKey: null,
   });
-  await begun.promise;
+  await started.promise;
   expect(await burst(key, 1)).toBe(1);
   may.resolve();
   expect((await changing).ok).toBe(true);
@@ -100,14 +100,16 @@ it("an operator's new limit applies once the operator gets the response, despite
 it("a wallet applies every key's new data after a refresh, even if many refreshes are concurrent", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => siblingKey(first))))];
-  const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>
-    Promise.all(keys.map(ask));
+  const all = <T>(call: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>
+    Promise.all(keys.map(call));
   await all(admission);
   await all((key) => setDatabaseLimit(key, 9));
   registers.hold();
   await all(admission);
   valueOf(await first.stub.poke());
-  await eventually(() => expect(registers.given.length).toBeGreaterThanOrEqual(2 * keys.length));
+  await eventually(() =>
+    expect(registers.answeredCalls.length).toBeGreaterThanOrEqual(2 * keys.length),
+  );
   registers.open();
   await eventually(async () => {
     const limits = (await all(storedKey)).map((row) => row?.["rpm_limit"]);

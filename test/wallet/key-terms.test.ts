@@ -45,20 +45,20 @@ function requestOf({ booked }: GatedKey, amount: number, more: Partial<HoldReque
   return holdOf(amount, { keyId: booked.keyId, ...more });
 }
 
-async function ask(key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
+async function requestHold(key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
   const request = requestOf(key, amount, more);
   return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request)).held };
 }
 
 async function spend(key: GatedKey, amount: number): Promise<void> {
-  const { request, held } = await ask(key, amount);
+  const { request, held } = await requestHold(key, amount);
   valueOf(held);
   valueOf(await settle(key.stub, request.id, amount));
 }
 
 /** Returns the failure of a rejected request. */
 const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) =>
-  failureOf((await ask(key, amount, more)).held);
+  failureOf((await requestHold(key, amount, more)).held);
 
 describe("a key's budget", () => {
   it("rejects a request as balance_too_low if the balance doesn't cover the upper bound of prompt tokens", async () => {
@@ -112,7 +112,7 @@ describe("a key's budget", () => {
       const key = await limited({ budgetMicro: micros(100), budgetPeriod });
       await spend(key, 60);
       setClock(next - 1000);
-      const { request, held } = await ask(key, 40);
+      const { request, held } = await requestHold(key, 40);
       valueOf(held);
       expect(await refusal(key, 1)).toMatchObject({ resetsAt: next });
       setClock(next + 1000);
@@ -176,13 +176,13 @@ describe("a key's budget", () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
-    const fits = await ask(key, 50, { ...more, sure: micros(80), hasCap: false });
+    const fits = await requestHold(key, 50, { ...more, sure: micros(80), hasCap: false });
     expect(valueOf(fits.held).granted).toBe(80);
   });
 
   it("limits even a charge that arrives after the hold has expired", async () => {
     const key = await limited({ budgetMicro: micros(100) });
-    const { request, held } = await ask(key, 60);
+    const { request, held } = await requestHold(key, 60);
     valueOf(held);
     setClock(NOON + 3 * 3_600_000);
     await spend(key, 80);
@@ -212,7 +212,7 @@ const routeOf = (prompt: number) => ({
 describe("a key's token limit", () => {
   it("counts reserved tokens while a request runs, and then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
-    const first = await ask(key, 1, tokens(60));
+    const first = await requestHold(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
     expect(await refusal(key, 1, tokens(41))).toMatchObject({
       kind: "tokens_limited",
@@ -224,13 +224,13 @@ describe("a key's token limit", () => {
     await evict(key);
     expect(await refusal(key, 1, tokens(41))).toMatchObject({ remaining: 40 });
     valueOf(await settle(key.stub, first.request.id, 1)); // GENERATION: 4 tokens in, 5 out
-    valueOf((await ask(key, 1, tokens(91))).held);
+    valueOf((await requestHold(key, 1, tokens(91))).held);
     await evict(key);
     const full = (await refusal(key, 1, tokens(1))) as { remaining: number; retryAfterMs: number };
     expect(full.remaining).toBe(0);
     expect(full.retryAfterMs).toBeLessThan(60_000); // when the nine of the first request leave
     setClock(NOON + 75_000);
-    valueOf((await ask(key, 1, tokens(9))).held); // the first nine have left, the others haven't
+    valueOf((await requestHold(key, 1, tokens(9))).held); // the first nine have left, the others haven't
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
@@ -257,7 +257,7 @@ describe("a key's token limit", () => {
     const granted = requests.filter((_, index) => answers[index]?.ok === true);
     expect(granted).toHaveLength(14);
     valueOf(await key.stub.void(granted[0]?.id ?? ""));
-    valueOf((await ask(key, 1, tokens(9))).held);
+    valueOf((await requestHold(key, 1, tokens(9))).held);
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
@@ -269,9 +269,9 @@ describe("a key's token limit", () => {
       prompt: 1,
       required: 101,
     });
-    valueOf((await ask(key, 1, tokens(70))).held);
+    valueOf((await requestHold(key, 1, tokens(70))).held);
     expect(await refusal(key, 1, tokens(20, 80))).toMatchObject({ kind: "tokens_limited" });
-    const cut = await ask(key, 1, { ...tokens(20, 80), hasCap: false });
+    const cut = await requestHold(key, 1, { ...tokens(20, 80), hasCap: false });
     // half of the rest after its minimum, which leaves some
     expect(valueOf(cut.held).tokens?.granted).toBe(25);
     await evict(key);
@@ -289,8 +289,8 @@ describe("a key's limit on models, lifetime or end user", () => {
       ["fast", "other/two", true],
     ];
     for (const [sent, id, passes] of models) {
-      const said = await refusal(key, 1, { model: { sent, id } });
-      expect(said).toEqual(passes ? null : { kind: "model_not_allowed", model: sent });
+      const failure = await refusal(key, 1, { model: { sent, id } });
+      expect(failure).toEqual(passes ? null : { kind: "model_not_allowed", model: sent });
     }
     expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
   });
@@ -313,10 +313,10 @@ describe("a key's limit on models, lifetime or end user", () => {
 
   it("attributes all requests to the key's own end user", async () => {
     const key = await limited({ endUser: "u" });
-    const { request, held } = await ask(key, 5);
+    const { request, held } = await requestHold(key, 5);
     valueOf(held);
     valueOf(await settle(key.stub, request.id, 5));
-    valueOf((await ask(key, 5, { externalId: "u" })).held);
+    valueOf((await requestHold(key, 5, { externalId: "u" })).held);
     expect(await refusal(key, 5, { externalId: "v" })).toMatchObject({ param: "user" });
     const again = valueOf(await key.stub.admitAndHold(key.hash, request)).held;
     expect(valueOf(again).granted).toBe(5);

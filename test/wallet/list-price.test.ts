@@ -64,9 +64,9 @@ async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
 }
 
 async function complete(wallet: Wallet, hash: string, more: Partial<HoldRequest>): Promise<void> {
-  const asked = holdOf(10, more);
-  valueOf(valueOf(await wallet.admitAndHold(hash, asked)).held);
-  valueOf(await wallet.settle({ id: asked.id, cost: micros(10), generation: GENERATION }));
+  const request = holdOf(10, more);
+  valueOf(valueOf(await wallet.admitAndHold(hash, request)).held);
+  valueOf(await wallet.settle({ id: request.id, cost: micros(10), generation: GENERATION }));
 }
 
 function between(before: Counts, after: Counts): Counts {

@@ -27,7 +27,7 @@ afterEach(() => setClock(null));
 const openKey = (): Promise<GatedKey> => gatedKey({ rpmLimit: 1000, balance: 10_000 });
 
 /** Returns a request of the key's session for an end user, which all pauses stop. */
-async function ask(key: GatedKey, withSession = true) {
+async function requestHold(key: GatedKey, withSession = true) {
   const request = holdOf(5, { keyId: key.booked.keyId, externalId: "ann" });
   const shown = withSession ? { session: await sessionOf(key) } : undefined;
   return valueOf(await key.stub.admitAndHold(key.hash, request, shown)).held;
@@ -91,33 +91,33 @@ const events = async ({ stub }: GatedKey) =>
 describe("a pause of spending", () => {
   it.each(SCOPES)("rejects holds immediately until the pause ends: %s", async (scope) => {
     const key = await openKey();
-    valueOf(await ask(key));
-    const { pause: made } = await pause(key, scope);
+    valueOf(await requestHold(key));
+    const { pause: created } = await pause(key, scope);
     const shown = { scope, reason: "Costs" };
     const hidden = scope === "session" ? shown : { scope: null, reason: null };
-    const paused = { kind: "paused", pauseId: made.id, until: null };
-    expect(failureOf(await ask(key))).toEqual({ ...paused, ...hidden });
-    const direct = await ask(key, false);
+    const paused = { kind: "paused", pauseId: created.id, until: null };
+    expect(failureOf(await requestHold(key))).toEqual({ ...paused, ...hidden });
+    const direct = await requestHold(key, false);
     expect(failureOf(direct)).toEqual(scope === "session" ? null : { ...paused, ...shown });
     await evict(key);
-    expect(failureOf(await ask(key))).toMatchObject(paused);
+    expect(failureOf(await requestHold(key))).toMatchObject(paused);
     const peer = holdOf(5, { keyId: key.booked.keyId, peer: true, externalId: "ann" });
     const session = await sessionOf(key);
     expect(failureOf(await key.stub.hold(peer, key.hash, { session }))).toMatchObject(paused);
-    const ending = { id: made.id, source: "member", actor: SYSTEM_ACTOR } as const;
+    const ending = { id: created.id, source: "member", actor: SYSTEM_ACTOR } as const;
     valueOf(await key.stub.endPause(ending));
-    valueOf(await ask(key));
+    valueOf(await requestHold(key));
     const name = scope === "end_user" ? { end_user: "ann" } : {};
-    const told = { scope, ...name, pause_id: made.id };
+    const details = { scope, ...name, pause_id: created.id };
     expect(await events(key)).toEqual([
-      ["pause.created", expect.objectContaining({ ...told, reason: "Costs" })],
-      ["pause.ended", { ...told, cause: "removed" }],
+      ["pause.created", expect.objectContaining({ ...details, reason: "Costs" })],
+      ["pause.ended", { ...details, cause: "removed" }],
     ]);
   });
 
   it.each(SCOPES)("rejects even a hold placed by POST /v1/holds: %s", async (scope) => {
     const key = await openKey();
-    valueOf(await ask(key, true));
+    valueOf(await requestHold(key, true));
     await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
     const session = { ...(await sessionOf(key)), mayHold: true as const };
     const placed = { pays: "quota", merchant: null, description: "x", expiresInS: 60 } as const;
@@ -134,7 +134,7 @@ describe("a pause of spending", () => {
     "appears in the admission of a request without a hold and in the key's status: %s",
     async (scope) => {
       const key = await openKey();
-      valueOf(await ask(key));
+      valueOf(await requestHold(key));
       const shown = { session: await sessionOf(key) };
       const seen = async () => [
         valueOf(await key.stub.admit(key.hash, shown)).paused?.kind,
@@ -150,10 +150,13 @@ describe("a pause of spending", () => {
     const key = await openKey();
     const other = await siblingKey(key);
     await pause(key, "key");
-    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", scope: "key" });
-    valueOf(await ask(other, false));
+    expect(failureOf(await requestHold(key, false))).toMatchObject({
+      kind: "paused",
+      scope: "key",
+    });
+    valueOf(await requestHold(other, false));
     await pause(key, "member");
-    expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
+    expect(failureOf(await requestHold(other, false))).toMatchObject({ scope: "member" });
   });
 
   it("survives a loss of the wallet, but doesn't return if it had already ended", async () => {
@@ -165,24 +168,27 @@ describe("a pause of spending", () => {
     valueOf(await key.stub.poke());
     await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(key.booked.orgId));
-    const left = valueOf(await key.stub.pauses(null));
-    expect(left.map(({ pause: { scope } }) => scope)).toEqual(["key"]);
-    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", scope: "key" });
+    const remaining = valueOf(await key.stub.pauses(null));
+    expect(remaining.map(({ pause: { scope } }) => scope)).toEqual(["key"]);
+    expect(failureOf(await requestHold(key, false))).toMatchObject({
+      kind: "paused",
+      scope: "key",
+    });
     expect(await rowsOf(key.stub, "SELECT name FROM rules WHERE rule IS NULL")).toEqual([]);
   });
 
   it("ends at the set time, with one event from the alarm", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
-    const { pause: made } = await pause(key, "organization", { until });
-    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", until });
+    const { pause: created } = await pause(key, "organization", { until });
+    expect(failureOf(await requestHold(key, false))).toMatchObject({ kind: "paused", until });
     setClock(until + 1);
     await runAlarm(key.stub);
     expect((await events(key)).at(-1)).toEqual([
       "pause.ended",
-      { scope: "organization", pause_id: made.id, cause: "expired" },
+      { scope: "organization", pause_id: created.id, cause: "expired" },
     ]);
-    valueOf(await ask(key, false));
+    valueOf(await requestHold(key, false));
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
@@ -206,23 +212,23 @@ describe("a pause of spending", () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
-    expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: theirs.id });
+    expect(failureOf(await requestHold(key, false))).toMatchObject({ pauseId: theirs.id });
     const ending = { id: theirs.id, source: "member", actor: SYSTEM_ACTOR } as const;
     expect(failureOf(await key.stub.endPause(ending))).toMatchObject({ code: "operator_pause" });
     valueOf(await key.stub.endPause({ ...ending, source: "operator" }));
-    expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
+    expect(failureOf(await requestHold(key, false))).toMatchObject({ pauseId: own.id });
   });
 
   it("prevents the paused end user's deletion, and loses the name if the end user is erased", async () => {
     const key = await openKey();
-    valueOf(await ask(key, false));
+    valueOf(await requestHold(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
     const stored = await rowsOf(key.stub, "SELECT name || rule AS text FROM rules");
     expect(JSON.stringify(stored)).not.toContain("ann");
     expect(await events(key)).toMatchObject([["pause.created", { end_user: "ann" }]]);
     const kept = failureOf(await key.stub.deleteEndUser("ann"));
     expect(kept).toMatchObject({ kind: "conflict" });
-    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused" });
+    expect(failureOf(await requestHold(key, false))).toMatchObject({ kind: "paused" });
     valueOf(await key.stub.eraseEndUsers());
     expect((await events(key)).at(-1)?.[1]).toMatchObject({ cause: "deleted" });
     expect(JSON.stringify(await events(key))).not.toContain("ann");
@@ -239,11 +245,13 @@ describe("a pause of spending", () => {
     "ends when the paused key, session or member is removed, and a removed session can't be paused again: %s",
     async (_, scopes, end) => {
       const key = await openKey();
-      valueOf(await ask(key));
+      valueOf(await requestHold(key));
       for (const scope of SCOPES) await pause(key, scope);
       await end(key);
-      const left = valueOf(await key.stub.pauses(null)).map(({ pause: { scope } }) => scope);
-      expect(left.toSorted()).toEqual(SCOPES.filter((one) => !scopes.includes(one)).toSorted());
+      const remaining = valueOf(await key.stub.pauses(null)).map(({ pause: { scope } }) => scope);
+      expect(remaining.toSorted()).toEqual(
+        SCOPES.filter((one) => !scopes.includes(one)).toSorted(),
+      );
       const ended = (await events(key)).filter(([type]) => type === "pause.ended");
       expect(ended.map(([, { scope, cause }]) => [scope, cause])).toEqual(
         scopes.map((scope) => [scope, "deleted"]),
@@ -282,10 +290,10 @@ describe("a pause of spending", () => {
   it("can't be created for an unknown end user or for another owner's session", async () => {
     const key = await openKey();
     for (const scope of ["end_user", "session"] as const) {
-      const made = await key.stub.putPause(pauseOf(key, scope));
-      expect(failureOf(made)).toMatchObject({ kind: "not_found" });
+      const result = await key.stub.putPause(pauseOf(key, scope));
+      expect(failureOf(result)).toMatchObject({ kind: "not_found" });
     }
-    valueOf(await ask(key));
+    valueOf(await requestHold(key));
     const owner = { keyId: null, memberId: "another" };
     const theirs = pauseOf(key, "session", { session: { owner, isOwn: false } });
     expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
@@ -293,7 +301,7 @@ describe("a pause of spending", () => {
 
   it("adds no database row to a request, either before or during the pause", async () => {
     const key = await openKey();
-    valueOf(await ask(key, false));
+    valueOf(await requestHold(key, false));
     const { keyId } = key.booked;
     const written = (work: (wallet: Wallet) => Promise<void>) =>
       runInDurableObject(key.stub, (wallet: Wallet, { storage }) =>
@@ -310,8 +318,8 @@ describe("a pause of spending", () => {
     expect(await written(one)).toBe(without);
     await pause(key, "key");
     const rejected = async (wallet: Wallet): Promise<void> => {
-      const held = await wallet.hold(holdOf(5, { keyId, externalId: "ann" }), key.hash);
-      expect(failureOf(held)).toMatchObject({ kind: "paused" });
+      const result = await wallet.hold(holdOf(5, { keyId, externalId: "ann" }), key.hash);
+      expect(failureOf(result)).toMatchObject({ kind: "paused" });
     };
     expect(await written(rejected)).toBe(0);
   });

@@ -15,7 +15,7 @@ export class PlainIdempotency {
    * Expired requests whose key another body took. They are separate requests, which are charged
    * when they come.
    */
-  readonly #left = new Set<string>();
+  readonly #expired = new Set<string>();
   readonly #rows: ReadonlyMap<string, KnownHold>;
 
   constructor(rows: ReadonlyMap<string, KnownHold>) {
@@ -26,7 +26,7 @@ export class PlainIdempotency {
    * Returns the rule's result for a new request. Checks that it only rejects for a request that
    * counts.
    */
-  ask(named: Named | null, nowMs: number): ReturnType<typeof checkIdempotencyKeyReuse> {
+  checkReuse(named: Named | null, nowMs: number): ReturnType<typeof checkIdempotencyKeyReuse> {
     if (named === null) return success(null);
     const earlier = this.#granted.filter((one) => one.name === named.name);
     const newest = earlier.at(-1);
@@ -49,15 +49,15 @@ export class PlainIdempotency {
     if (named === null) return;
     const before = this.#granted.findLast((one) => one.name === named.name);
     if (before !== undefined && before.body !== named.body) {
-      if (this.#rows.get(before.id)?.state === "expired") this.#left.add(before.id);
+      if (this.#rows.get(before.id)?.state === "expired") this.#expired.add(before.id);
     }
     this.#granted.push({ ...named, id, admittedAt });
   }
 
-  /** Throws if two requests with one key within a day were charged, except those in `#left`. */
+  /** Throws if two requests with one key within a day were charged, except those in `#expired`. */
   check(): void {
     const paid = this.#granted.filter(
-      ({ id }) => this.#rows.get(id)?.state === "settled" && !this.#left.has(id),
+      ({ id }) => this.#rows.get(id)?.state === "settled" && !this.#expired.has(id),
     );
     for (const [index, one] of paid.entries()) {
       const before = paid.slice(0, index).findLast((other) => other.name === one.name);

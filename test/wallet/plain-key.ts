@@ -39,7 +39,7 @@ export class PlainKey {
   }
 
   /** Returns the granted tokens of the minute, null without a limit, or the kind of rejection. */
-  ask({ tokens: { least, extra }, hasCap }: Content, now: number): number | null | string {
+  decide({ tokens: { least, extra }, hasCap }: Content, now: number): number | null | string {
     const { tpm } = this.#limits;
     if (tpm === null) return null;
     const most = least + extra;

@@ -45,7 +45,7 @@ type PlainLimits = {
   readonly sessions: readonly SessionLimits[];
 };
 
-/** A session isn't told that its key's budget is used up, only that the balance is too low. */
+/** For a session, a used-up key budget is reported as a low balance. */
 function shownKind(failure: Failure, session: number | null): string {
   const isOfKey = failure.kind === "key_budget_exceeded" && failure.session !== true;
   return session !== null && isOfKey ? "balance_too_low" : failure.kind;
@@ -98,7 +98,7 @@ export class PlainWallet {
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
-    const lapsed = this.idempotency.ask(named, this.now);
+    const lapsed = this.idempotency.checkReuse(named, this.now);
     if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
     const tokens = this.#minutes(content);
     if (typeof tokens === "string") return tokens;
@@ -107,15 +107,15 @@ export class PlainWallet {
     const sure = upperBoundMinimum(content);
     const meters = this.#meters(isLimited, session, endUser);
     const limits = collectDollarLimits(meters, { period, nowMs: this.now });
-    const asked = { least, sure, most, hasCap, limits };
+    const amounts = { least, sure, most, hasCap, limits };
     const free = this.#free(content, period);
-    const granted = decideHold(this.totals, asked);
+    const granted = decideHold(this.totals, amounts);
     // A budget gets no grants by estimate.
     const hasBudget = this.#meters(isLimited, session, null).some(
       (one) => one.budget.amount !== Infinity,
     );
     const needed = hasBudget ? sure : least;
-    mustBeSound(granted.ok ? granted.value : null, asked, { free, needed });
+    mustBeSound(granted.ok ? granted.value : null, amounts, { free, needed });
     if (!granted.ok) return `refused ${shownKind(granted.failure, session)}`;
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
     return `granted ${granted.value}`;
@@ -127,7 +127,7 @@ export class PlainWallet {
    */
   #minutes(content: Content): number | null | string {
     const late = this.sessions.wait(content.session, this.now);
-    return late ?? (content.isLimited ? this.key.ask(content, this.now) : null);
+    return late ?? (content.isLimited ? this.key.decide(content, this.now) : null);
   }
 
   settle(id: string, amount: number, tokens: number): string {
@@ -270,9 +270,9 @@ export class PlainWallet {
     const admittedAt = this.now;
     const hold = { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS };
     addOpenHold(this.totals, hold);
-    const asked = { least: micros(least), most: micros(least + extra) };
+    const amounts = { least: micros(least), most: micros(least + extra) };
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
-    this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
+    this.rows.set(id, { ...shared, ...nothing, state: "held", ...amounts, admittedAt });
     this.key.granted(id, tokens, admittedAt);
     for (const meter of endUser?.meters ?? []) adjustMeterHolds(meter, hold, 1);
     this.sessions.granted(session, hold);

@@ -45,7 +45,7 @@ function without(request: HoldRequest): HoldRequest {
   return rest;
 }
 
-async function ask(key: GatedKey, request = requestOf(key)) {
+async function requestHold(key: GatedKey, request = requestOf(key)) {
   return valueOf(await key.stub.admitAndHold(key.hash, request)).held;
 }
 
@@ -63,24 +63,24 @@ describe("a policy on models and providers", () => {
     async (at) => {
       const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
       const owner = owners(key)[at] ?? "";
-      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+      expect(valueOf(await requestHold(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
       await set(key, owner, { ...ALL, allowed_providers: ["cheap", "dear"] });
       const narrowed = { granted: 400, routes: [0, 1] };
-      expect(valueOf(await ask(key))).toMatchObject(narrowed);
+      expect(valueOf(await requestHold(key))).toMatchObject(narrowed);
       await evict(key);
-      expect(valueOf(await ask(key))).toMatchObject(narrowed);
+      expect(valueOf(await requestHold(key))).toMatchObject(narrowed);
       await set(key, owner, { ...ALL, allowed_data_regions: ["us"] });
-      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [2] });
+      expect(valueOf(await requestHold(key))).toMatchObject({ granted: 900, routes: [2] });
       await set(key, owner, { ...ALL, allowed_providers: [] });
       const scope = ["operator", "organization", "member"][at];
-      expect(failureOf(await ask(key))).toEqual({
+      expect(failureOf(await requestHold(key))).toEqual({
         kind: "route_not_allowed",
         model: "smart",
         scope,
         field: "allowed_providers",
       });
       await set(key, owner, null);
-      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+      expect(valueOf(await requestHold(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
     },
   );
 
@@ -116,17 +116,19 @@ describe("a policy on models and providers", () => {
       await key.stub.patchSettings({ budgets, policy: { ...ALL, allowed_models: ["acme/*"] } }),
     );
     const request = requestOf(key, { candidates: one === undefined ? [] : [one, other] });
-    expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
+    expect(valueOf(await requestHold(key, request))).toMatchObject({ routes: [0] });
   });
 
   it("rejects a hold that lists no routes, and accepts a hold with routes", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);
-    expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
+    expect(valueOf(await requestHold(key, without(request)))).toEqual({ granted: 900 });
     await set(key, "organization", { ...ALL, allowed_models: ["acme/*"] });
     const again = requestOf(key);
-    expect(failureOf(await ask(key, without(again)))).toEqual({ kind: "candidates_required" });
-    expect(valueOf(await ask(key, again))).toMatchObject({ granted: 900 });
+    expect(failureOf(await requestHold(key, without(again)))).toEqual({
+      kind: "candidates_required",
+    });
+    expect(valueOf(await requestHold(key, again))).toMatchObject({ granted: 900 });
     const peer = requestOf(key, { peer: true });
     expect(failureOf(await key.stub.hold(without(peer), key.hash))).toEqual({
       kind: "candidates_required",
@@ -138,11 +140,17 @@ describe("a policy on models and providers", () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
     const request = requestOf(key);
-    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0, 1] });
+    expect(valueOf(await requestHold(key, request))).toMatchObject({
+      granted: 400,
+      routes: [0, 1],
+    });
     await set(key, "organization", null);
-    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0, 1] });
+    expect(valueOf(await requestHold(key, request))).toMatchObject({
+      granted: 400,
+      routes: [0, 1],
+    });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap"] });
-    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0] });
+    expect(valueOf(await requestHold(key, request))).toMatchObject({ granted: 400, routes: [0] });
     expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
   });
 
@@ -162,8 +170,11 @@ describe("a policy on models and providers", () => {
       rpmLimit: null,
       origins: null,
     };
-    const held = await key.stub.admitAndHold(key.hash, requestOf(key), { session });
-    expect(failureOf(valueOf(held).held)).toEqual({ kind: "model_not_allowed", model: "smart" });
+    const response = await key.stub.admitAndHold(key.hash, requestOf(key), { session });
+    expect(failureOf(valueOf(response).held)).toEqual({
+      kind: "model_not_allowed",
+      model: "smart",
+    });
   });
 
   it("survives a loss and rebuild of the wallet", async () => {
@@ -180,7 +191,7 @@ describe("a policy on models and providers", () => {
         a.name < b.name ? -1 : 1,
       ),
     );
-    expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
+    expect(valueOf(await requestHold(key))).toMatchObject({ granted: 100, routes: [0] });
   });
 
   it("adds no database row when a request is checked", async () => {

@@ -55,8 +55,8 @@ describe("a request that is in progress", () => {
       const { key, id, stops } = await running();
       await pauseOwner(key, scope, false);
       expect(await stops()).toEqual([]);
-      const { pause: made } = await pauseOwner(key, scope, true);
-      const paused = { kind: "paused", pauseId: made.id };
+      const { pause: created } = await pauseOwner(key, scope, true);
+      const paused = { kind: "paused", pauseId: created.id };
       expect(await stops()).toEqual([{ id, failure: expect.objectContaining(paused) }]);
       await pauseOwner(key, scope, false); // a change can't end it
       expect(await stops()).toHaveLength(1);
@@ -98,9 +98,9 @@ describe("a request that is in progress", () => {
       }),
     );
     expect(written).toBe(0);
-    const { pause: made } = await pauseOwner(key, "organization", true);
+    const { pause: created } = await pauseOwner(key, "organization", true);
     expect(valueOf(await key.stub.watch([{ id, called }]))).toMatchObject([
-      { id, failure: { kind: "paused", pauseId: made.id } },
+      { id, failure: { kind: "paused", pauseId: created.id } },
     ]);
   });
 });

@@ -34,8 +34,8 @@ describe("a wallet's alarm", () => {
     await runInDurableObject(stub, async (wallet: Wallet) => {
       const publishing = wallet.poke();
       const request = holdOf(5, { externalId: "a" });
-      const held = await wallet.hold(request);
-      expect(held.ok).toBe(true);
+      const hold = await wallet.hold(request);
+      expect(hold.ok).toBe(true);
       valueOf(await settle(wallet, request.id, 5));
       await publishing;
     });

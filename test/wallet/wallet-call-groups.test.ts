@@ -127,9 +127,12 @@ it("a grouped call to a wallet neither loses nor repeats a part if the wallet re
   await fc.assert(
     fc.asyncProperty(sizes, deaths, deaths, async (size, first, second) => {
       const { orgId, stub } = await newWallet(1000);
-      const asked = Array.from({ length: size }, () => holdOf(10));
-      const holds = asked.map((request): GroupedWalletCall => ({ call: "hold", args: [request] }));
-      const settles = asked.map(({ id }, place): GroupedWalletCall => {
+      const requests = Array.from({ length: size }, () => holdOf(10));
+      const holds = requests.map((request): GroupedWalletCall => ({
+        call: "hold",
+        args: [request],
+      }));
+      const settles = requests.map(({ id }, place): GroupedWalletCall => {
         if (place % 4 === 3) return { call: "void", args: [id] };
         return { call: "settle", args: [{ id, cost: micros(3), generation: GENERATION }] };
       });

@@ -53,7 +53,7 @@ export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
 const TICKS = [1_000, 47_000, 313_000, 40_000_000];
 
 const slot = fc.nat(SLOTS - 1);
-const asked: fc.Arbitrary<Content> = fc.record({
+const paidContent: fc.Arbitrary<Content> = fc.record({
   least: fc.nat(30),
   extra: fc.nat(40),
   sure: fc.nat(12),
@@ -71,7 +71,7 @@ const asked: fc.Arbitrary<Content> = fc.record({
   ),
 });
 
-const content = asked.map((one) =>
+const content = paidContent.map((one) =>
   one.session === null ? one : Object.assign(one, { isLimited: true }),
 );
 

@@ -155,14 +155,18 @@ async function step(
     const answer = await credit(key.stub, command.amount, reference);
     return [[plain.credit(reference, command.amount), textOf(answer)]];
   }
-  const asked = commands.filter(isPaid).map((paid) => askedBy(both, paid, sent));
-  return askAll(key.stub, asked);
+  const parts = commands.filter(isPaid).map((paid) => paidPartOf(both, paid, sent));
+  return callAll(key.stub, parts);
 }
 
 /** A part of the paid path. `plain` runs the rules when it is this part's turn. */
 type PaidPart = { readonly part: GroupedWalletCall; readonly plain: () => string };
 
-function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): PaidPart {
+function paidPartOf(
+  { key, plain, sessions }: Both,
+  command: Paid,
+  { contents, ids }: Sent,
+): PaidPart {
   const { slot } = command;
   const id = ids.get(slot) ?? mintId("req_", plain.now);
   ids.set(slot, id);
@@ -186,27 +190,27 @@ function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids 
  * Sends one part alone and several together. Parts whose key must be looked up first are sent
  * alone, after the others.
  */
-async function askAll(stub: Stub, asked: readonly PaidPart[]): Promise<[string, string][]> {
-  const [first] = asked;
+async function callAll(stub: Stub, parts: readonly PaidPart[]): Promise<[string, string][]> {
+  const [first] = parts;
   if (first === undefined) return [];
-  if (asked.length === 1) {
+  if (parts.length === 1) {
     const answer = await alone(stub, first.part);
     return [[first.plain(), textOf(answer)]];
   }
-  const answers = await stub.together(asked.map(({ part }) => part));
-  const said: [string, string][] = [];
+  const answers = await stub.together(parts.map(({ part }) => part));
+  const results: [string, string][] = [];
   const apart: PaidPart[] = [];
-  for (const [i, one] of asked.entries()) {
+  for (const [i, one] of parts.entries()) {
     const answer = answers[i];
-    if (answer?.kind === "answered") said.push([one.plain(), textOf(answer.answer)]);
+    if (answer?.kind === "answered") results.push([one.plain(), textOf(answer.answer)]);
     else if (answer?.kind === "apart") apart.push(one);
-    else said.push(["an answer", JSON.stringify(answer)]);
+    else results.push(["an answer", JSON.stringify(answer)]);
   }
   for (const one of apart) {
     const answer = await alone(stub, one.part);
-    said.push([one.plain(), textOf(answer)]);
+    results.push([one.plain(), textOf(answer)]);
   }
-  return said;
+  return results;
 }
 
 async function alone(stub: Stub, part: GroupedWalletCall): Promise<GroupedWalletCallResult> {
@@ -259,7 +263,7 @@ async function stateOf({ key, sessions }: Both, clock: number): Promise<Record<s
     const place = sessions.findIndex(({ id }) => id === session.id);
     return `${place} ${spentMicro} ${heldMicro}`;
   });
-  const standing = valueOf(await stub.keyStanding(hash));
+  const status = valueOf(await stub.keyStanding(hash));
   const balance = valueOf(await stub.balance());
   const users = valueOf(await stub.listEndUsers(10, 0)).endUsers.map(
     (user) => `${user.externalId} ${user.dailySpendMicro} ${user.monthlySpendMicro}`,
@@ -272,8 +276,8 @@ async function stateOf({ key, sessions }: Both, clock: number): Promise<Record<s
     seq: rows.at(-1)?.seq ?? 0,
     users,
     key: {
-      spent: standing.budget?.spentMicro ?? null,
-      tokens: standing.tokens?.remaining ?? null,
+      spent: status.budget?.spentMicro ?? null,
+      tokens: status.tokens?.remaining ?? null,
     },
     sessions: used.toSorted(),
   };

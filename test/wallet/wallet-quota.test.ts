@@ -156,9 +156,9 @@ describe("an end user's quota", () => {
 describe("an end user", () => {
   it("keeps the ID, the creation time and omitted fields after a repeated PUT", async () => {
     const { stub } = await newWallet();
-    const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
+    const created = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
-    expect(again).toEqual({ created: false, endUser: { ...made, dailyQuotaMicro: 11 } });
+    expect(again).toEqual({ created: false, endUser: { ...created, dailyQuotaMicro: 11 } });
   });
 
   it.each([

@@ -19,14 +19,16 @@ import type { Stub } from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 
-type Made = { readonly stub: Stub; readonly orgId: string };
+type StoredWallet = { readonly stub: Stub; readonly orgId: string };
 
 /** Creates a wallet and its first database row, as for a new organization. */
-async function newInDatabase(): Promise<Made> {
-  const made = await newWallet();
-  const { epoch } = await made.stub.create(made.orgId);
-  await env.DB.prepare("INSERT INTO balances VALUES (?, ?, 0, 0, 0)").bind(made.orgId, epoch).run();
-  return made;
+async function newInDatabase(): Promise<StoredWallet> {
+  const wallet = await newWallet();
+  const { epoch } = await wallet.stub.create(wallet.orgId);
+  await env.DB.prepare("INSERT INTO balances VALUES (?, ?, 0, 0, 0)")
+    .bind(wallet.orgId, epoch)
+    .run();
+  return wallet;
 }
 
 const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
@@ -175,7 +177,7 @@ describe("the rebuild of a lost wallet with many end users", () => {
   /**
    * Creates database rows of an organization whose wallet is lost, with an end user and an alert.
    */
-  async function lostWithMany(): Promise<Made> {
+  async function lostWithMany(): Promise<StoredWallet> {
     const { stub, orgId } = await newInDatabase();
     await credit(stub, 500);
     await pay(stub, 20, "first");

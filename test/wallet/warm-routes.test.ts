@@ -56,8 +56,8 @@ describe("a wallet's record of a conversation's provider route", () => {
   it("needs a row only if the route of the conversation changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
-      const rowsFor = (asked: RouteOptions) =>
-        countWrites(storage, async () => void (await pay(wallet, asked)));
+      const rowsFor = (route: RouteOptions) =>
+        countWrites(storage, async () => void (await pay(wallet, route)));
       await pay(wallet, { affinity: "first" });
       const plain = await rowsFor({});
       expect(await rowsFor({ affinity: "one" })).toBe(plain);

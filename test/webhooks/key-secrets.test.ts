@@ -44,8 +44,8 @@ it("webhook secrets are re-encrypted after KEY_SECRETS changes, so that the old 
   await runWebhookAlarm();
   await vi.waitFor(() => expect(callsTo("kept.turnpike.dev")).toHaveLength(2), LONG);
   for (const { body, headers } of callsTo("kept.turnpike.dev")) {
-    const given = Object.fromEntries(headers);
-    expect(new Webhook(hook.secret).verify(body, given)).toMatchObject({
+    const headerFields = Object.fromEntries(headers);
+    expect(new Webhook(hook.secret).verify(body, headerFields)).toMatchObject({
       type: "balance.credited",
     });
   }

@@ -60,8 +60,8 @@ export class Wallet extends wrapObject(gateway.Wallet, recordStart("WALLET")) {
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "requests")) return null;
-    const held = "SELECT count(*) AS open FROM requests WHERE state = 'held'";
-    const { open } = sql.exec<{ open: number }>(held).one();
+    const openHoldCount = "SELECT count(*) AS open FROM requests WHERE state = 'held'";
+    const { open } = sql.exec<{ open: number }>(openHoldCount).one();
     if (!detailed) return { open, granted: [], admissions: {} };
     const rows = sql.exec<{ at: number }>(
       "SELECT admitted_at AS at FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at",

@@ -1,13 +1,13 @@
 import type { CardBehavior, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
 import type { StripeState } from "./state.ts";
 
-type Wanted = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
+type IntentFields = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
 
-export function newIntent(world: StripeState, wanted: Wanted): Intent {
+export function newIntent(state: StripeState, fields: IntentFields): Intent {
   const intent: Intent = {
-    id: world.id("pi"),
+    id: state.id("pi"),
     object: "payment_intent",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     amount_received: 0,
     currency: "usd",
@@ -16,31 +16,31 @@ export function newIntent(world: StripeState, wanted: Wanted): Intent {
     last_payment_error: null,
     next_action: null,
     status: "requires_payment_method",
-    ...wanted,
+    ...fields,
   };
-  world.intents.set(intent.id, intent);
-  world.emit("payment_intent.created", intent);
+  state.intents.set(intent.id, intent);
+  state.emit("payment_intent.created", intent);
   return intent;
 }
 
 /** Creates a card, which has no customer until it is saved. */
-export function newCard(world: StripeState, last4 = "4242"): PaymentMethod {
+export function newCard(state: StripeState, last4 = "4242"): PaymentMethod {
   const method: PaymentMethod = {
-    id: world.id("pm"),
+    id: state.id("pm"),
     object: "payment_method",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     type: "card",
     customer: null,
     card: { brand: "visa", last4, exp_month: 8, exp_year: 2031, fingerprint: `fp_${last4}` },
   };
-  world.methods.set(method.id, method);
+  state.methods.set(method.id, method);
   return method;
 }
 
 /** Captures the whole payment. */
-export function capture(world: StripeState, intent: Intent, method: PaymentMethod): void {
-  const charge = newCharge(world, intent, method, "authorized");
+export function capture(state: StripeState, intent: Intent, method: PaymentMethod): void {
+  const charge = newCharge(state, intent, method, "authorized");
   Object.assign(intent, {
     status: "succeeded",
     amount_received: intent.amount,
@@ -49,19 +49,19 @@ export function capture(world: StripeState, intent: Intent, method: PaymentMetho
     last_payment_error: null,
     next_action: null,
   });
-  world.emit("charge.succeeded", charge);
-  world.emit("payment_intent.succeeded", intent);
+  state.emit("charge.succeeded", charge);
+  state.emit("payment_intent.succeeded", intent);
 }
 
 /** Declines a payment, which then waits for another card. */
 export function decline(
-  world: StripeState,
+  state: StripeState,
   intent: Intent,
   method: PaymentMethod,
   error: CardError,
 ): void {
   const isBlocked = error.decline_code === undefined && error.code === "card_declined";
-  const charge = newCharge(world, intent, method, isBlocked ? "blocked" : "issuer_declined");
+  const charge = newCharge(state, intent, method, isBlocked ? "blocked" : "issuer_declined");
   charge.failure_code = error.code;
   Object.assign(intent, {
     status: "requires_payment_method",
@@ -70,13 +70,13 @@ export function decline(
     last_payment_error: error,
     next_action: null,
   });
-  world.emit("charge.failed", charge);
-  world.emit("payment_intent.payment_failed", intent);
+  state.emit("charge.failed", charge);
+  state.emit("payment_intent.payment_failed", intent);
 }
 
 /** Requires the customer's approval. Declines the payment if the customer is absent. */
 export function requireApproval(
-  world: StripeState,
+  state: StripeState,
   intent: Intent,
   method: PaymentMethod,
   isAway: boolean,
@@ -89,13 +89,13 @@ export function requireApproval(
       message: "Your card was declined. This transaction requires authentication.",
       payment_method: { id: method.id },
     };
-    decline(world, intent, method, error);
+    decline(state, intent, method, error);
     return error;
   }
   intent.status = "requires_action";
   intent.payment_method = method.id;
   intent.next_action = { type: "use_stripe_sdk" };
-  world.emit("payment_intent.requires_action", intent);
+  state.emit("payment_intent.requires_action", intent);
   return {
     type: "invalid_request_error",
     code: "invoice_payment_intent_requires_action",
@@ -118,17 +118,17 @@ export function declineOf(behavior: CardBehavior, method: PaymentMethod): CardEr
 }
 
 function newCharge(
-  world: StripeState,
+  state: StripeState,
   intent: Intent,
   method: PaymentMethod,
   outcome: Charge["outcome"]["type"],
 ): Charge {
   const isPaid = outcome === "authorized";
-  const id = world.id("ch");
+  const id = state.id("ch");
   const charge: Charge = {
     id,
     object: "charge",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     amount: intent.amount,
     amount_captured: isPaid ? intent.amount : 0,
@@ -144,10 +144,10 @@ function newCharge(
     payment_intent: intent.id,
     payment_method: method.id,
     payment_method_details: { type: "card", card: { ...method.card } },
-    receipt_url: isPaid ? `${world.pages}/receipts/${id}` : null,
+    receipt_url: isPaid ? `${state.pages}/receipts/${id}` : null,
     refunded: false,
     status: isPaid ? "succeeded" : "failed",
   };
-  world.charges.set(charge.id, charge);
+  state.charges.set(charge.id, charge);
   return charge;
 }

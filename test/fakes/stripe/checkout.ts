@@ -49,12 +49,12 @@ const SESSION_FIELDS = [
 ] as const;
 
 /** `POST /v1/checkout/sessions`. */
-export function createSession(world: StripeState, params: Params): Session {
+export function createSession(state: StripeState, params: Params): Session {
   params.allowOnly(SESSION_FIELDS);
   if (params.oneOf("mode", ["payment", "setup", "subscription"]) !== "payment") {
     throw badParameter("This account sells by mode=payment.", "mode");
   }
-  const customer = liveCustomer(world, params.required("customer"));
+  const customer = liveCustomer(state, params.required("customer"));
   refuseCombinations(params);
   const lines = linesOf(params);
   const subtotal = lines.reduce((sum, { amount }) => sum + amount, 0);
@@ -65,11 +65,11 @@ export function createSession(world: StripeState, params: Params): Session {
       "amount_too_small",
     );
   }
-  const id = world.id("cs_test");
+  const id = state.id("cs_test");
   const session: Session = {
     id,
     object: "checkout.session",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     mode: "payment",
     amount_subtotal: subtotal,
@@ -82,16 +82,16 @@ export function createSession(world: StripeState, params: Params): Session {
     client_reference_id: params.text("client_reference_id"),
     currency: "usd",
     customer: customer.id,
-    expires_at: expiryOf(world, params),
+    expires_at: expiryOf(state, params),
     invoice: null,
     metadata: params.metadata("metadata"),
     payment_intent: null,
     payment_status: "unpaid",
     status: "open",
-    url: `${world.pages}/c/pay/${id}`,
+    url: `${state.pages}/c/pay/${id}`,
   };
-  world.sessions.set(id, session);
-  world.terms.set(id, termsOf(params, lines));
+  state.sessions.set(id, session);
+  state.terms.set(id, termsOf(params, lines));
   return session;
 }
 
@@ -136,8 +136,8 @@ function linesOf(params: Params): SessionTerms["lines"] {
   throw badParameter("Missing required param: line_items.", "line_items", "parameter_missing");
 }
 
-function expiryOf(world: StripeState, params: Params): number {
-  const now = world.seconds();
+function expiryOf(state: StripeState, params: Params): number {
+  const now = state.seconds();
   const at = params.integer("expires_at") ?? now + MOST_S;
   if (at >= now + LEAST_S - GRACE_S && at <= now + MOST_S + GRACE_S) return at;
   throw badParameter(
@@ -158,57 +158,57 @@ function termsOf(params: Params, lines: SessionTerms["lines"]): SessionTerms {
 }
 
 /** Expires sessions that have ended, each with its event. */
-export function expireSessions(world: StripeState): void {
-  for (const session of world.sessions.values()) {
-    if (session.status === "open" && session.expires_at <= world.seconds()) expire(world, session);
+export function expireSessions(state: StripeState): void {
+  for (const session of state.sessions.values()) {
+    if (session.status === "open" && session.expires_at <= state.seconds()) expire(state, session);
   }
 }
 
 /** `POST /v1/checkout/sessions/{id}/expire`. */
-export function expireSession(world: StripeState, id: string): Session {
-  const session = found(world.sessions, id, "checkout.session");
+export function expireSession(state: StripeState, id: string): Session {
+  const session = found(state.sessions, id, "checkout.session");
   if (session.status !== "open") {
     throw wrongState(
       `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of ${session.status}.`,
     );
   }
-  expire(world, session);
+  expire(state, session);
   return session;
 }
 
-function expire(world: StripeState, session: Session): void {
+function expire(state: StripeState, session: Session): void {
   session.status = "expired";
   session.url = null;
-  const intent = world.intents.get(session.payment_intent ?? "");
+  const intent = state.intents.get(session.payment_intent ?? "");
   if (intent !== undefined) intent.status = "canceled";
-  world.emit("checkout.session.expired", session);
+  state.emit("checkout.session.expired", session);
 }
 
 /** Pays on the session's page. A declined card leaves the session open. */
-export function payOnPage(world: StripeState, id: string, behavior: CardBehavior): Intent {
-  expireSessions(world);
-  const session = found(world.sessions, id, "checkout.session");
+export function payOnPage(state: StripeState, id: string, behavior: CardBehavior): Intent {
+  expireSessions(state);
+  const session = found(state.sessions, id, "checkout.session");
   if (session.status !== "open") throw wrongState(`This session is ${session.status}.`);
-  const method = newCard(world, lastFourOf(behavior));
-  const intent = intentOf(world, session);
+  const method = newCard(state, lastFourOf(behavior));
+  const intent = intentOf(state, session);
   const error = declineOf(behavior, method);
-  if (error !== null) decline(world, intent, method, error);
-  else if (behavior === "ok") complete(world, session, intent, method);
-  else requireApproval(world, intent, method, false);
+  if (error !== null) decline(state, intent, method, error);
+  else if (behavior === "ok") complete(state, session, intent, method);
+  else requireApproval(state, intent, method, false);
   return intent;
 }
 
 /** Ends the bank's approval step. */
-export function answerBank(world: StripeState, id: string, isApproved: boolean): Intent {
-  const session = found(world.sessions, id, "checkout.session");
-  const intent = found(world.intents, session.payment_intent ?? "", "payment_intent");
-  const method = found(world.methods, intent.payment_method ?? "", "payment_method");
+export function answerBank(state: StripeState, id: string, isApproved: boolean): Intent {
+  const session = found(state.sessions, id, "checkout.session");
+  const intent = found(state.intents, session.payment_intent ?? "", "payment_intent");
+  const method = found(state.methods, intent.payment_method ?? "", "payment_method");
   if (session.status !== "open" || intent.status !== "requires_action") {
     throw wrongState("The bank asked nothing.");
   }
-  if (isApproved) complete(world, session, intent, method);
+  if (isApproved) complete(state, session, intent, method);
   else {
-    decline(world, intent, method, {
+    decline(state, intent, method, {
       type: "card_error",
       code: "payment_intent_authentication_failure",
       message: "We are unable to authenticate your payment method.",
@@ -222,16 +222,16 @@ function lastFourOf(behavior: CardBehavior): string {
   return typeof behavior === "string" ? "3155" : "0002";
 }
 
-function intentOf(world: StripeState, session: Session): Intent {
-  const terms = found(world.terms, session.id, "checkout.session");
-  const known = world.intents.get(session.payment_intent ?? "");
+function intentOf(state: StripeState, session: Session): Intent {
+  const terms = found(state.terms, session.id, "checkout.session");
+  const known = state.intents.get(session.payment_intent ?? "");
   if (known !== undefined) return known;
   if (session.automatic_tax.enabled) {
-    const tax = taxOf(world, session.amount_subtotal, terms.isInclusive);
+    const tax = taxOf(state, session.amount_subtotal, terms.isInclusive);
     session.total_details.amount_tax = tax;
     session.amount_total = session.amount_subtotal + (terms.isInclusive ? 0 : tax);
   }
-  const intent = newIntent(world, {
+  const intent = newIntent(state, {
     amount: session.amount_total,
     customer: session.customer,
     metadata: { ...terms.intentMetadata },
@@ -242,13 +242,13 @@ function intentOf(world: StripeState, session: Session): Intent {
 }
 
 function complete(
-  world: StripeState,
+  state: StripeState,
   session: Session,
   intent: Intent,
   method: PaymentMethod,
 ): void {
-  const terms = found(world.terms, session.id, "checkout.session");
-  const customer = world.customers.get(session.customer);
+  const terms = found(state.terms, session.id, "checkout.session");
+  const customer = state.customers.get(session.customer);
   if (customer !== undefined && terms.takesAddress) {
     customer.address = {
       country: "DE",
@@ -259,15 +259,15 @@ function complete(
   }
   if (terms.keepsCard) {
     method.customer = session.customer;
-    world.emit("payment_method.attached", method);
+    state.emit("payment_method.attached", method);
   }
-  capture(world, intent, method);
+  capture(state, intent, method);
   Object.assign(session, { status: "complete", payment_status: "paid", url: null });
   if (session.invoice_creation.enabled) {
-    session.invoice = paidInvoice(world, session, intent, terms).id;
+    session.invoice = paidInvoice(state, session, intent, terms).id;
   }
-  world.emit("checkout.session.completed", session);
+  state.emit("checkout.session.completed", session);
   if (session.invoice !== null) {
-    world.emit("invoice.paid", found(world.invoices, session.invoice, "invoice"));
+    state.emit("invoice.paid", found(state.invoices, session.invoice, "invoice"));
   }
 }

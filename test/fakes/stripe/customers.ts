@@ -13,12 +13,12 @@ const CUSTOMER_FIELDS = [
 ] as const;
 
 /** `POST /v1/customers`. */
-export function createCustomer(world: StripeState, params: Params): Customer {
+export function createCustomer(state: StripeState, params: Params): Customer {
   params.allowOnly(CUSTOMER_FIELDS);
   const customer: Customer = {
-    id: world.id("cus"),
+    id: state.id("cus"),
     object: "customer",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     name: params.text("name"),
     email: params.text("email"),
@@ -26,18 +26,18 @@ export function createCustomer(world: StripeState, params: Params): Customer {
     invoice_settings: { default_payment_method: null },
     metadata: params.metadata("metadata"),
   };
-  world.customers.set(customer.id, customer);
-  world.emit("customer.created", customer);
+  state.customers.set(customer.id, customer);
+  state.emit("customer.created", customer);
   return customer;
 }
 
 /** `POST /v1/customers/{id}`. */
-export function updateCustomer(world: StripeState, id: string, params: Params): Customer {
+export function updateCustomer(state: StripeState, id: string, params: Params): Customer {
   params.allowOnly(CUSTOMER_FIELDS);
-  const customer = liveCustomer(world, id);
+  const customer = liveCustomer(state, id);
   const method = params.text("invoice_settings[default_payment_method]");
   if (method !== null) {
-    if (world.methods.get(method)?.customer !== id) throw missing(method, "payment_method");
+    if (state.methods.get(method)?.customer !== id) throw missing(method, "payment_method");
     customer.invoice_settings.default_payment_method = method;
   }
   customer.name = params.text("name") ?? customer.name;
@@ -47,42 +47,42 @@ export function updateCustomer(world: StripeState, id: string, params: Params): 
 }
 
 /** Reads a customer. A deleted one only has that flag. */
-export function readCustomer(world: StripeState, id: string): object {
-  const customer = found(world.customers, id, "customer");
+export function readCustomer(state: StripeState, id: string): object {
+  const customer = found(state.customers, id, "customer");
   return customer.deleted === true ? { id, object: "customer", deleted: true } : customer;
 }
 
 /** Deletes a customer as in the Dashboard. Refunds and disputes of its payments remain possible. */
-export function deleteCustomer(world: StripeState, id: string): void {
-  liveCustomer(world, id).deleted = true;
-  for (const method of world.methods.values()) {
-    if (method.customer === id) detach(world, method.id);
+export function deleteCustomer(state: StripeState, id: string): void {
+  liveCustomer(state, id).deleted = true;
+  for (const method of state.methods.values()) {
+    if (method.customer === id) detach(state, method.id);
   }
-  world.emit("customer.deleted", { id, object: "customer", deleted: true });
+  state.emit("customer.deleted", { id, object: "customer", deleted: true });
 }
 
 /** Removes a card from its customer. It can't pay any more. */
-export function detach(world: StripeState, id: string): PaymentMethod {
-  const method = found(world.methods, id, "payment_method");
+export function detach(state: StripeState, id: string): PaymentMethod {
+  const method = found(state.methods, id, "payment_method");
   const customer = method.customer;
   method.customer = null;
-  for (const one of world.customers.values()) {
+  for (const one of state.customers.values()) {
     if (one.invoice_settings.default_payment_method === id) {
       one.invoice_settings.default_payment_method = null;
     }
   }
-  world.emit("payment_method.detached", method, { customer });
+  state.emit("payment_method.detached", method, { customer });
   return method;
 }
 
 /** `POST /v1/billing_portal/sessions`. */
-export function createPortal(world: StripeState, params: Params): object {
+export function createPortal(state: StripeState, params: Params): object {
   params.allowOnly(["customer", "return_url", "configuration", "locale"]);
-  const customer = liveCustomer(world, params.required("customer"));
+  const customer = liveCustomer(state, params.required("customer"));
   const back = params.url("return_url");
-  const id = world.id("bps");
-  const url = `${world.pages}/p/${customer.id}?back=${encodeURIComponent(back)}`;
-  const times = { created: world.seconds(), livemode: false };
+  const id = state.id("bps");
+  const url = `${state.pages}/p/${customer.id}?back=${encodeURIComponent(back)}`;
+  const times = { created: state.seconds(), livemode: false };
   return {
     id,
     object: "billing_portal.session",

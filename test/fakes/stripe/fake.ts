@@ -50,7 +50,7 @@ export type Snapshot = {
  * It has no network or clock.
  */
 export class FakeStripe {
-  readonly asked: ReceivedRequest[] = [];
+  readonly requests: ReceivedRequest[] = [];
   readonly person: Person;
   readonly bank: Bank;
   readonly world: StripeState;
@@ -149,7 +149,7 @@ export class FakeStripe {
     const fault = this.#faultFor(`${call.method} ${call.path}`);
     const note = (status: number, replayed: boolean): void => {
       const { method, path } = call;
-      this.asked.push({ method, path, key, params: params.all, status, replayed });
+      this.requests.push({ method, path, key, params: params.all, status, replayed });
     };
     try {
       refuseRequest(request, body);

@@ -40,7 +40,7 @@ export function isCreatedIn(params: Params, created: number): boolean {
 
 /** Returns a copy of a response with expanded properties. */
 export function expandProperties(
-  world: StripeState,
+  state: StripeState,
   answer: object,
   paths: readonly string[],
 ): object {
@@ -50,7 +50,7 @@ export function expandProperties(
     if (names.length > DEPTH_MAX) {
       throw badParameter("You cannot expand more than 4 levels of a property.", "expand");
     }
-    expand(world, copy as Fields, names, path);
+    expand(state, copy as Fields, names, path);
   }
   return copy;
 }
@@ -58,37 +58,37 @@ export function expandProperties(
 type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 
-function expand(world: StripeState, at: Fields, names: readonly string[], path: string): void {
+function expand(state: StripeState, at: Fields, names: readonly string[], path: string): void {
   const [name, ...rest] = names;
   if (name === undefined) return;
   if (name === "payments" && at["object"] === "invoice" && at["payments"] === undefined) {
-    at["payments"] = paymentsOf(world, String(at["id"]));
+    at["payments"] = paymentsOf(state, String(at["id"]));
   }
   const value = at[name];
   if (value === null) return;
-  const next = typeof value === "string" ? thingOf(world, value) : value;
+  const next = typeof value === "string" ? thingOf(state, value) : value;
   if (!isFields(next)) {
     throw badParameter(`This property cannot be expanded (${path}).`, "expand");
   }
   at[name] = next;
   const below = Array.isArray(next) ? next : [next];
-  for (const one of below) if (isFields(one)) expand(world, one, rest, path);
+  for (const one of below) if (isFields(one)) expand(state, one, rest, path);
 }
 
-function paymentsOf(world: StripeState, invoice: string): object {
-  const data = [...world.invoicePayments.values()].filter((one) => one.invoice === invoice);
+function paymentsOf(state: StripeState, invoice: string): object {
+  const data = [...state.invoicePayments.values()].filter((one) => one.invoice === invoice);
   return structuredClone({ object: "list", url: "/v1/invoice_payments", has_more: false, data });
 }
 
 /** Returns the object with this ID, or undefined. */
-function thingOf(world: StripeState, id: string): unknown {
+function thingOf(state: StripeState, id: string): unknown {
   const tables = [
-    world.customers,
-    world.methods,
-    world.intents,
-    world.charges,
-    world.invoices,
-    world.sessions,
+    state.customers,
+    state.methods,
+    state.intents,
+    state.charges,
+    state.invoices,
+    state.sessions,
   ];
   return structuredClone(tables.map((table) => table.get(id)).find((one) => one !== undefined));
 }

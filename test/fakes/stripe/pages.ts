@@ -5,7 +5,7 @@ import { StripeError } from "./stripe-error.ts";
 
 type Fields = URLSearchParams;
 type Shown = { readonly pattern: RegExp; readonly show: Show; readonly act: Act };
-type Show = (fake: FakeStripe, id: string, asked: URL) => Response;
+type Show = (fake: FakeStripe, id: string, url: URL) => Response;
 type Act = (fake: FakeStripe, id: string, fields: Fields) => string | null;
 
 /** Stripe's hosted pages, with a button for each action of a person or bank. */
@@ -27,14 +27,14 @@ const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
 
 /** Returns a page. The response to a button leads to the next page. */
 export async function answerPage(fake: FakeStripe, request: Request): Promise<Response> {
-  const asked = new URL(request.url);
+  const url = new URL(request.url);
   for (const { pattern, show, act } of PAGES) {
-    const id = pattern.exec(asked.pathname)?.[1];
+    const id = pattern.exec(url.pathname)?.[1];
     if (id === undefined) continue;
     try {
-      if (request.method !== "POST") return show(fake, id, asked);
+      if (request.method !== "POST") return show(fake, id, url);
       const to = act(fake, id, new URLSearchParams(await request.text()));
-      return new Response(null, { status: 303, headers: { location: to ?? asked.href } });
+      return new Response(null, { status: 303, headers: { location: to ?? url.href } });
     } catch (error) {
       if (!(error instanceof StripeError)) throw error;
       return page("It cannot be done", `<p>${html(error.message)}</p>`, error.status);
@@ -64,7 +64,9 @@ function checkout(fake: FakeStripe, id: string): Response {
   }
   const problem = intent?.last_payment_error;
   const keeps = terms.keepsCard ? "<p>The shop keeps your card for later payments.</p>" : "";
-  const said = problem ? `<p role="alert">${html(problem.message)} Try another card.</p>` : "";
+  const problemHtml = problem
+    ? `<p role="alert">${html(problem.message)} Try another card.</p>`
+    : "";
   const buttons = [
     button("pay", terms.keepsCard ? "Pay and keep card" : "Pay"),
     button("decline", "Decline"),
@@ -73,12 +75,12 @@ function checkout(fake: FakeStripe, id: string): Response {
   ];
   return page(
     `Pay ${money(session.amount_total)}`,
-    said + lines.join("") + keeps + buttons.join(""),
+    problemHtml + lines.join("") + keeps + buttons.join(""),
   );
 }
 
-function buy({ person, world }: FakeStripe, id: string, fields: Fields): string | null {
-  const session = world.sessions.get(id);
+function buy({ person, world: state }: FakeStripe, id: string, fields: Fields): string | null {
+  const session = state.sessions.get(id);
   const what = fields.get("do");
   if (what === "leave") return session?.cancel_url ?? null;
   if (what === "decline") person.decline(id);
@@ -107,8 +109,8 @@ function payInvoice({ person }: FakeStripe, id: string): null {
   return null;
 }
 
-function portal(fake: FakeStripe, id: string, asked: URL): Response {
-  const back = asked.searchParams.get("back");
+function portal(fake: FakeStripe, id: string, url: URL): Response {
+  const back = url.searchParams.get("back");
   const home = back === null ? "" : `<p><a href="${html(back)}">Back to the shop</a></p>`;
   const cards = [...fake.world.methods.values()].filter(({ customer }) => customer === id);
   const shown = cards.map(({ id: card, card: { brand, last4 } }) => {
@@ -159,10 +161,10 @@ function dashboard(fake: FakeStripe): Response {
   return page("Payments", rows.join("") || "<p>Nobody has paid yet.</p>");
 }
 
-function giveBack({ bank, world }: FakeStripe, _id: string, fields: Fields): null {
+function giveBack({ bank, world: state }: FakeStripe, _id: string, fields: Fields): null {
   const intent = fields.get("intent") ?? "";
   const what = fields.get("do");
-  const received = world.intents.get(intent)?.amount_received ?? 0;
+  const received = state.intents.get(intent)?.amount_received ?? 0;
   if (what === "half") bank.refund(intent, Math.floor(received / 2));
   if (what === "refund") bank.refund(intent);
   if (what === "dispute") bank.dispute(intent);

@@ -22,26 +22,26 @@ const WITHDRAWN: ReadonlySet<DisputeStatus> = new Set([
 ]);
 const CLOSED: ReadonlySet<DisputeStatus> = new Set(["won", "lost", "warning_closed", "prevented"]);
 
-function chargeOf(world: StripeState, intent: Intent): Charge {
-  return found(world.charges, intent.latest_charge ?? "", "charge");
+function chargeOf(state: StripeState, intent: Intent): Charge {
+  return found(state.charges, intent.latest_charge ?? "", "charge");
 }
 
-const refundsOf = (world: StripeState, intent: string): Refund[] =>
-  [...world.refunds.values()].filter((one) => one.payment_intent === intent);
-const disputesOf = (world: StripeState, intent: string): Dispute[] =>
-  [...world.disputes.values()].filter((one) => one.payment_intent === intent);
+const refundsOf = (state: StripeState, intent: string): Refund[] =>
+  [...state.refunds.values()].filter((one) => one.payment_intent === intent);
+const disputesOf = (state: StripeState, intent: string): Dispute[] =>
+  [...state.disputes.values()].filter((one) => one.payment_intent === intent);
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
-const refunded = (world: StripeState, intent: string): number =>
-  sum(refundsOf(world, intent).map((one) => (COUNTS.has(one.status) ? one.amount : 0)));
+const refunded = (state: StripeState, intent: string): number =>
+  sum(refundsOf(state, intent).map((one) => (COUNTS.has(one.status) ? one.amount : 0)));
 
 /** `POST /v1/refunds`. */
-export function createRefund(world: StripeState, params: Params): Refund {
+export function createRefund(state: StripeState, params: Params): Refund {
   params.allowOnly(["payment_intent", "amount", "reason", "metadata[*]"]);
   const id = params.required("payment_intent");
-  const intent = world.intents.get(id);
+  const intent = state.intents.get(id);
   if (intent === undefined) throw missing(id, "payment_intent");
   const cents = params.text("amount") === null ? null : params.amount("amount");
-  return refund(world, id, { cents, status: "succeeded", metadata: params.metadata("metadata") });
+  return refund(state, id, { cents, status: "succeeded", metadata: params.metadata("metadata") });
 }
 
 type NewRefund = {
@@ -52,36 +52,36 @@ type NewRefund = {
 
 /** Refunds a payment, by default everything left. */
 export function refund(
-  world: StripeState,
+  state: StripeState,
   id: string,
   { cents, status, metadata = {} }: NewRefund,
 ): Refund {
-  const intent = found(world.intents, id, "payment_intent");
+  const intent = found(state.intents, id, "payment_intent");
   if (intent.status !== "succeeded") {
     throw wrongState("This PaymentIntent does not have a successful charge to refund.");
   }
-  const charge = chargeOf(world, intent);
-  if (disputesOf(world, id).some((one) => !one.is_charge_refundable)) {
+  const charge = chargeOf(state, intent);
+  if (disputesOf(state, id).some((one) => !one.is_charge_refundable)) {
     throw wrongState(
       `Charge ${charge.id} has been charged back; cannot issue a refund.`,
       "charge_disputed",
     );
   }
-  const left = intent.amount_received - refunded(world, id);
-  const amount = cents ?? left;
-  if (left === 0) {
+  const remaining = intent.amount_received - refunded(state, id);
+  const amount = cents ?? remaining;
+  if (remaining === 0) {
     throw wrongState(`Charge ${charge.id} has already been refunded.`, "charge_already_refunded");
   }
-  if (amount > left) {
+  if (amount > remaining) {
     throw badParameter(
-      `Refund amount ($${amount / 100}) is greater than unrefunded amount on charge ($${left / 100})`,
+      `Refund amount ($${amount / 100}) is greater than unrefunded amount on charge ($${remaining / 100})`,
       "amount",
     );
   }
-  const made: Refund = {
-    id: world.id("re"),
+  const newRefund: Refund = {
+    id: state.id("re"),
     object: "refund",
-    created: world.seconds(),
+    created: state.seconds(),
     amount,
     charge: charge.id,
     currency: "usd",
@@ -89,12 +89,12 @@ export function refund(
     payment_intent: id,
     status,
   };
-  world.refunds.set(made.id, made);
+  state.refunds.set(newRefund.id, newRefund);
   charge.amount_refunded += amount;
   charge.refunded = charge.amount_refunded >= charge.amount;
-  world.emit("refund.created", made);
-  world.emit("charge.refunded", charge);
-  return made;
+  state.emit("refund.created", newRefund);
+  state.emit("charge.refunded", charge);
+  return newRefund;
 }
 
 /**
@@ -102,35 +102,35 @@ export function refund(
  * refunds is right.
  */
 export function moveRefund(
-  world: StripeState,
+  state: StripeState,
   id: string,
   status: RefundStatus,
   reason?: string,
 ): void {
-  const one = found(world.refunds, id, "refund");
+  const one = found(state.refunds, id, "refund");
   one.status = status;
   if (reason !== undefined) one.failure_reason = reason;
-  world.emit("refund.updated", one);
-  if (status === "failed") world.emit("refund.failed", one);
+  state.emit("refund.updated", one);
+  if (status === "failed") state.emit("refund.failed", one);
 }
 
 export function dispute(
-  world: StripeState,
+  state: StripeState,
   id: string,
   cents: number | null,
   status: DisputeStatus,
 ): Dispute {
-  const intent = found(world.intents, id, "payment_intent");
-  const charge = chargeOf(world, intent);
-  for (const one of refundsOf(world, id)) {
+  const intent = found(state.intents, id, "payment_intent");
+  const charge = chargeOf(state, intent);
+  for (const one of refundsOf(state, id)) {
     if (one.status === "pending") {
-      moveRefund(world, one.id, "failed", "charge_for_pending_refund_disputed");
+      moveRefund(state, one.id, "failed", "charge_for_pending_refund_disputed");
     }
   }
-  const made: Dispute = {
-    id: world.id("du"),
+  const newDispute: Dispute = {
+    id: state.id("du"),
     object: "dispute",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     amount: cents ?? intent.amount_received,
     balance_transactions: [],
@@ -142,12 +142,12 @@ export function dispute(
     reason: "fraudulent",
     status: "warning_needs_response",
   };
-  world.disputes.set(made.id, made);
+  state.disputes.set(newDispute.id, newDispute);
   charge.disputed = true;
-  enter(world, made, status, null);
-  world.emit("charge.dispute.created", made);
-  if (WITHDRAWN.has(status)) world.emit("charge.dispute.funds_withdrawn", made);
-  return made;
+  enter(state, newDispute, status, null);
+  state.emit("charge.dispute.created", newDispute);
+  if (WITHDRAWN.has(status)) state.emit("charge.dispute.funds_withdrawn", newDispute);
+  return newDispute;
 }
 
 /**
@@ -155,29 +155,29 @@ export function dispute(
  * (`cents`).
  */
 export function moveDispute(
-  world: StripeState,
+  state: StripeState,
   id: string,
   status: DisputeStatus,
   cents: number | null,
 ): void {
-  const one = found(world.disputes, id, "dispute");
-  const before = withdrawn(world, one);
-  enter(world, one, status, cents);
-  const after = withdrawn(world, one);
-  world.emit(CLOSED.has(status) ? "charge.dispute.closed" : "charge.dispute.updated", one);
-  if (after > before) world.emit("charge.dispute.funds_withdrawn", one);
-  if (after < before) world.emit("charge.dispute.funds_reinstated", one);
+  const one = found(state.disputes, id, "dispute");
+  const before = withdrawn(state, one);
+  enter(state, one, status, cents);
+  const after = withdrawn(state, one);
+  state.emit(CLOSED.has(status) ? "charge.dispute.closed" : "charge.dispute.updated", one);
+  if (after > before) state.emit("charge.dispute.funds_withdrawn", one);
+  if (after < before) state.emit("charge.dispute.funds_reinstated", one);
 }
 
 function enter(
-  world: StripeState,
+  state: StripeState,
   one: Dispute,
   status: DisputeStatus,
   cents: number | null,
 ): void {
   const move = (amount: number): void => {
     one.balance_transactions.push({
-      id: world.id("txn"),
+      id: state.id("txn"),
       amount,
       currency: "usd",
       type: "adjustment",
@@ -186,38 +186,38 @@ function enter(
   const out = -sum(one.balance_transactions.map(({ amount }) => amount));
   if (WITHDRAWN.has(status) && out < one.amount) {
     move(out - one.amount);
-    world.reinstated.delete(one.id);
+    state.reinstated.delete(one.id);
   }
   if (status === "won" && out > 0) {
     const back = Math.min(cents ?? out, out);
     move(back);
-    world.reinstated.set(one.id, (world.reinstated.get(one.id) ?? 0) + back);
+    state.reinstated.set(one.id, (state.reinstated.get(one.id) ?? 0) + back);
   }
   one.status = status;
   one.is_charge_refundable = status.startsWith("warning_");
 }
 
 /** Returns the part of the charge that a dispute withholds, in cents. */
-function withdrawn(world: StripeState, one: Dispute): number {
+function withdrawn(state: StripeState, one: Dispute): number {
   if (WITHDRAWN.has(one.status)) return one.amount;
-  return one.status === "won" ? one.amount - (world.reinstated.get(one.id) ?? one.amount) : 0;
+  return one.status === "won" ? one.amount - (state.reinstated.get(one.id) ?? one.amount) : 0;
 }
 
 /** Creates an early fraud warning. */
-export function warn(world: StripeState, id: string): Warning {
-  const charge = chargeOf(world, found(world.intents, id, "payment_intent"));
+export function warn(state: StripeState, id: string): Warning {
+  const charge = chargeOf(state, found(state.intents, id, "payment_intent"));
   const one: Warning = {
-    id: world.id("issfr"),
+    id: state.id("issfr"),
     object: "radar.early_fraud_warning",
-    created: world.seconds(),
+    created: state.seconds(),
     livemode: false,
     actionable: true,
     charge: charge.id,
     fraud_type: "unauthorized_use_of_card",
     payment_intent: id,
   };
-  world.warnings.set(one.id, one);
-  world.emit("radar.early_fraud_warning.created", one);
+  state.warnings.set(one.id, one);
+  state.emit("radar.early_fraud_warning.created", one);
   return one;
 }
 
@@ -229,10 +229,10 @@ export type Truth = {
   readonly gross: number;
 };
 
-export function truthOf(world: StripeState, id: string): Truth {
-  const { amount_received: captured } = found(world.intents, id, "payment_intent");
-  const back = refunded(world, id);
-  const kept = sum(disputesOf(world, id).map((one) => withdrawn(world, one)));
+export function truthOf(state: StripeState, id: string): Truth {
+  const { amount_received: captured } = found(state.intents, id, "payment_intent");
+  const back = refunded(state, id);
+  const kept = sum(disputesOf(state, id).map((one) => withdrawn(state, one)));
   return { captured, refunded: back, withdrawn: kept, gross: Math.min(captured, back + kept) };
 }
 
@@ -247,14 +247,14 @@ export type Payment = {
   readonly invoice: string | null;
 };
 
-export function paymentsOf(world: StripeState): Payment[] {
-  return [...world.intents.values()].flatMap((intent) => {
+export function paymentsOf(state: StripeState): Payment[] {
+  return [...state.intents.values()].flatMap((intent) => {
     if (intent.amount_received === 0) return [];
-    const by = [...world.invoicePayments.values()].find(
+    const by = [...state.invoicePayments.values()].find(
       ({ payment }) => payment.payment_intent === intent.id,
     );
-    const invoice = world.invoices.get(by?.invoice ?? "");
-    const session = [...world.sessions.values()].find((one) => one.payment_intent === intent.id);
+    const invoice = state.invoices.get(by?.invoice ?? "");
+    const session = [...state.sessions.values()].find((one) => one.payment_intent === intent.id);
     return [
       {
         intent: intent.id,

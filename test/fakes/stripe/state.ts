@@ -69,8 +69,8 @@ export function emptyTables(): Tables {
 }
 
 /** Returns an existing customer. Throws for a deleted one. */
-export function liveCustomer(world: StripeState, id: string): Kept.Customer {
-  const customer = world.customers.get(id);
+export function liveCustomer(state: StripeState, id: string): Kept.Customer {
+  const customer = state.customers.get(id);
   if (customer === undefined || customer.deleted === true) throw missing(id, "customer");
   return customer;
 }
@@ -83,7 +83,7 @@ export function found<T>(table: ReadonlyMap<string, T>, id: string, what: string
 }
 
 /** Returns the tax of an amount in cents, added to it or included in it. */
-export function taxOf(world: StripeState, cents: number, isInclusive: boolean): number {
-  if (isInclusive) return cents - Math.round((cents * 100) / (100 + world.taxPercent));
-  return Math.round((cents * world.taxPercent) / 100);
+export function taxOf(state: StripeState, cents: number, isInclusive: boolean): number {
+  if (isInclusive) return cents - Math.round((cents * 100) / (100 + state.taxPercent));
+  return Math.round((cents * state.taxPercent) / 100);
 }

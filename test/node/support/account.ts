@@ -44,10 +44,10 @@ export class Account {
   readonly #region: () => TestRegion;
 
   private constructor(
-    made: { readonly orgId: string; readonly memberId: string; readonly key: string },
+    ids: { readonly orgId: string; readonly memberId: string; readonly key: string },
     region: () => TestRegion,
   ) {
-    ({ orgId: this.orgId, memberId: this.memberId, key: this.key } = made);
+    ({ orgId: this.orgId, memberId: this.memberId, key: this.key } = ids);
     this.#region = region;
   }
 
@@ -88,7 +88,7 @@ export class Account {
     return ((await response.json()) as { credits_micro: number }).credits_micro;
   }
 
-  standing(): Promise<BalanceResponse> {
+  fullBalance(): Promise<BalanceResponse> {
     return this.#operatorReads(`/orgs/${this.orgId}`);
   }
 
@@ -96,8 +96,8 @@ export class Account {
   async resolved(): Promise<BalanceResponse> {
     const deadline = performance.now() + RESOLVED_WITHIN_MS;
     for (;;) {
-      const standing = await this.standing();
-      if (standing.open_holds === 0) return standing;
+      const balance = await this.fullBalance();
+      if (balance.open_holds === 0) return balance;
       assert.ok(performance.now() < deadline, "a hold is still open");
       await sleep(POLL_MS);
     }

@@ -20,11 +20,11 @@ type RunOptions = {
 
 /** Runs `npm run admin` until it exits. Fails if its output contains the token. */
 export async function runAdmin(
-  given: readonly string[],
+  args: readonly string[],
   { variables = {}, input = "" }: RunOptions = {},
 ): Promise<Ran> {
   const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = process.env;
-  const child = spawn(process.execPath, ["scripts/admin.ts", ...given], {
+  const child = spawn(process.execPath, ["scripts/admin.ts", ...args], {
     cwd: ROOT,
     env: { ...inherited, ...variables },
     stdio: ["pipe", "pipe", "pipe"],
@@ -33,19 +33,21 @@ export async function runAdmin(
   child.stdin.end(input);
   const closed = once(child, "close");
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  for (const said of [out, err]) assert.ok(!said.includes(ADMIN_TOKEN), "the token was said");
+  for (const output of [out, err]) {
+    assert.ok(!output.includes(ADMIN_TOKEN), "the output contains the token");
+  }
   return { code: child.exitCode, out, err };
 }
 
 /** Runs the CLI in this process, for commands without input. Returns its output and exit code. */
 export async function callAdmin(
-  given: readonly string[],
+  args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
-  assert.ok(given[0] !== "settle", "settle reads stdin: it needs a process");
-  const ran = await runInProcess(() => run(given), variables);
-  for (const said of [ran.out, ran.err]) {
-    assert.ok(!said.includes(ADMIN_TOKEN), "the token was said");
+  assert.ok(args[0] !== "settle", "settle reads stdin: it needs a process");
+  const ran = await runInProcess(() => run(args), variables);
+  for (const output of [ran.out, ran.err]) {
+    assert.ok(!output.includes(ADMIN_TOKEN), "the output contains the token");
   }
   return ran;
 }
@@ -59,7 +61,7 @@ export type Operator = {
   /** Runs a command with `--json` and parses its output. */
   readonly answers: <T>(command: string) => Promise<T>;
   /** Returns the region's own response to an operator who reads this path. */
-  readonly asked: (path: string) => Promise<string>;
+  readonly read: (path: string) => Promise<string>;
   /** Restarts the region on its state, with these bindings over its own. */
   readonly restart: (changed?: Readonly<Record<string, string>>) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -69,9 +71,9 @@ export async function startOperator(): Promise<Operator> {
   const kept = await startPersistentRegion();
   const variables = { TURNPIKE_URL: kept.region().url, TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
   const runs = (command: string, input = ""): Promise<Ran> => {
-    const given = command.split(" ");
-    const isProcess = input !== "" || given[0] === "settle";
-    return isProcess ? runAdmin(given, { variables, input }) : callAdmin(given, variables);
+    const args = command.split(" ");
+    const isProcess = input !== "" || args[0] === "settle";
+    return isProcess ? runAdmin(args, { variables, input }) : callAdmin(args, variables);
   };
   const prints = async (command: string): Promise<string> => {
     const { code, out, err } = await runs(command);
@@ -83,7 +85,7 @@ export async function startOperator(): Promise<Operator> {
     runs,
     prints,
     answers: async <T>(command: string) => JSON.parse(await prints(`${command} --json`)) as T,
-    asked: async (at) => {
+    read: async (at) => {
       const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
       const response = await fetch(kept.region().adminUrl + at, { headers });
       expect(response.status).toBe(200);

@@ -10,20 +10,20 @@ import { ADMIN_TOKEN } from "./two-regions.ts";
 /** A secret that tests put wherever it could leak. */
 export const CANARY = "canary-of-a-secret-that-nobody-may-see";
 
-type Ran = { readonly code: number | null; readonly said: string };
+type Ran = { readonly code: number | null; readonly output: string };
 
 /** Runs the program in this process. Fails if its output contains the secret. */
 export async function run(
-  given: readonly string[],
+  args: readonly string[],
   variables: Record<string, string> = {},
 ): Promise<Ran> {
-  const { code, out, err } = await runInProcess(() => endOf(given, main), {
+  const { code, out, err } = await runInProcess(() => endOf(args, main), {
     CLOUDFLARE_API_TOKEN: "",
     ...variables,
   });
-  const said = out + err;
-  for (const secret of [CANARY, ADMIN_TOKEN]) expect(said).not.toContain(secret);
-  return { code, said };
+  const output = out + err;
+  for (const secret of [CANARY, ADMIN_TOKEN]) expect(output).not.toContain(secret);
+  return { code, output };
 }
 
 /** Checks the EU in this process. Reads secrets from Cloudflare unless `names` is given. */
@@ -34,7 +34,7 @@ export async function checked(
   const today = Date.now();
   const options = { env: "eu", file, running: null, isAccepted: false, today, ...more } as const;
   const report = await check(options);
-  for (const said of [wordsOf(report), jsonOf(report)]) expect(said).not.toContain(CANARY);
+  for (const output of [wordsOf(report), jsonOf(report)]) expect(output).not.toContain(CANARY);
   return JSON.parse(jsonOf(report)) as DeployReport;
 }
 

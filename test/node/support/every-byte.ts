@@ -32,20 +32,20 @@ export async function disconnectAtEveryByte(
   const bytes = Array.from({ length: Math.ceil((whole + 1) / every) }, (_, i) => i * every);
   const points = bytes.length;
   const { orgId, keys } = await organization(region, points);
-  const left = bytes.entries();
+  const remaining = bytes.entries();
   const work = async (): Promise<void> => {
-    for (const [i, at] of left) {
+    for (const [i, at] of remaining) {
       await leave(region, keys[Math.floor(i / KEY_REQUESTS_MAX)] ?? "", { path, body }, at);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
-  const standing = await resolved(region, orgId);
+  const balance = await resolved(region, orgId);
   const rows = await ledger(region, orgId);
   const paid = rows.filter((row) => row.kind === "usage");
-  expect(standing.held_micro).toBe(0);
-  expect(rows.reduce((sum, row) => sum + row.amount_micro, 0)).toBe(standing.credits_micro);
+  expect(balance.held_micro).toBe(0);
+  expect(rows.reduce((sum, row) => sum + row.amount_micro, 0)).toBe(balance.credits_micro);
   expect(new Set(paid.map((row) => row.amount_micro))).toEqual(new Set([-cost]));
-  expect(standing.credits_micro).toBe(CREDITS - paid.length * cost);
+  expect(balance.credits_micro).toBe(CREDITS - paid.length * cost);
   // A reset can arrive before admission. From then on, every request is paid.
   expect(paid.length).toBeGreaterThan(points * 0.9);
   return points;
@@ -57,12 +57,12 @@ async function organization(
   requests: number,
 ): Promise<{ readonly orgId: string; readonly keys: readonly string[] }> {
   const admin = { url: region.adminUrl, token: ADMIN_TOKEN };
-  const made = await makeOrganization(admin.url, admin.token, { credits: CREDITS });
-  const { orgId, memberId } = made;
+  const created = await makeOrganization(admin.url, admin.token, { credits: CREDITS });
+  const { orgId, memberId } = created;
   const keys: string[] = [];
   for (let i = 0; i * KEY_REQUESTS_MAX < requests; i++) {
-    const wish = { orgId, memberId, name: `k${i}`, scope: "regional", rpmLimit: 1000 } as const;
-    keys.push(await createKey(admin, wish));
+    const terms = { orgId, memberId, name: `k${i}`, scope: "regional", rpmLimit: 1000 } as const;
+    keys.push(await createKey(admin, terms));
   }
   return { orgId, keys };
 }

@@ -50,7 +50,7 @@ export class GatedUpstream {
     };
   }
 
-  asked(model: string): number {
+  requestCount(model: string): number {
     return this.#mock.requests.filter((request) => scenarioOf(request) === model).length;
   }
 
@@ -124,10 +124,10 @@ export async function startFlights(
     if (account === undefined) throw new Error("more steps than organizations");
     return send(regions, account, step);
   };
-  const asked = upstream.asked("first-byte");
+  const requestsBefore = upstream.requestCount("first-byte");
   const early = await begin("before the hold");
   const dispatched = await begin("provider called, before the first byte");
-  await until(() => upstream.asked("first-byte") > asked);
+  await until(() => upstream.requestCount("first-byte") > requestsBefore);
   const [middle, usage, settled] = [
     await begin("mid-stream"),
     await begin("usage received"),
@@ -145,13 +145,13 @@ export async function startFlights(
   await toEu.set("lose-reply");
   ({ forwarded } = toEu.counts);
   const unanswered = await begin("hold sent, no response yet");
-  const left = await begin("held, client disconnected before the provider call");
+  const disconnected = await begin("held, client disconnected before the provider call");
   await until(() => toEu.counts.forwarded >= forwarded + 2);
-  await left.connection.reset();
+  await disconnected.connection.reset();
   return {
     "before the hold": early,
     "hold sent, no response yet": unanswered,
-    "held, client disconnected before the provider call": left,
+    "held, client disconnected before the provider call": disconnected,
     "provider called, before the first byte": dispatched,
     "mid-stream": middle,
     "usage received": usage,
@@ -164,10 +164,10 @@ export async function continueFlights(flights: Flights, upstream: GatedUpstream)
   const { connection, rest } = flights["before the hold"];
   if (!connection.socket.destroyed) connection.socket.write(rest);
   for (const model of Object.keys(PARTS)) upstream.open(model);
-  const left = flights["held, client disconnected before the provider call"];
+  const disconnected = flights["held, client disconnected before the provider call"];
   await Promise.all(
     Object.values(flights)
-      .filter((flight) => flight !== left)
+      .filter((flight) => flight !== disconnected)
       .map((flight: Flight) => flight.connection.readUntil(isEnded)),
   );
 }

@@ -32,15 +32,15 @@ export function openChat(region: TestRegion, key: string, body: object): Promise
 }
 
 export function sendMany(
-  ask: () => Promise<RawConnection>,
+  openRequest: () => Promise<RawConnection>,
   count: number = REQUESTS,
 ): Promise<RawConnection[]> {
-  return Promise.all(Array.from({ length: count }, ask));
+  return Promise.all(Array.from({ length: count }, openRequest));
 }
 
 /** Waits until some of the requests are granted. */
 export async function waitUntilRunning(owner: Account): Promise<void> {
-  while ((await owner.standing()).open_holds === 0) await sleep(1);
+  while ((await owner.fullBalance()).open_holds === 0) await sleep(1);
 }
 
 /**
@@ -51,8 +51,8 @@ export async function waitUntilRunning(owner: Account): Promise<void> {
  */
 export async function flood(
   owner: Account,
-  ask: () => Promise<RawConnection>,
-  first: () => Promise<RawConnection[]> = () => sendMany(ask),
+  openRequest: () => Promise<RawConnection>,
+  first: () => Promise<RawConnection[]> = () => sendMany(openRequest),
 ): Promise<Flood> {
   const open = new Set(await first());
   const refused: Rejected[] = [];
@@ -61,7 +61,7 @@ export async function flood(
     const answers = answered(open);
     refused.push(...answers.filter(({ status }) => status !== 503));
     busy += answers.filter(({ status }) => status === 503).length;
-    const { open_holds: holds } = await owner.standing();
+    const { open_holds: holds } = await owner.fullBalance();
     expect(holds).toBeLessThanOrEqual(AFFORDABLE);
     if (holds === AFFORDABLE && open.size === AFFORDABLE && busy === 0) {
       return { granted: [...open], refused };
@@ -69,7 +69,9 @@ export async function flood(
     const missing = holds < AFFORDABLE && open.size < AFFORDABLE ? AFFORDABLE - open.size : 0;
     const again = open.size <= AFFORDABLE ? Math.min(busy, AFFORDABLE) : 0;
     busy -= again;
-    for (const connection of await sendMany(ask, Math.max(again, missing))) open.add(connection);
+    for (const connection of await sendMany(openRequest, Math.max(again, missing))) {
+      open.add(connection);
+    }
     await sleep(POLL_MS);
   }
 }

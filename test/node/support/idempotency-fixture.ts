@@ -54,7 +54,7 @@ export async function startIdempotencyFixture(): Promise<IdempotencyFixture> {
   return {
     kept,
     mock,
-    next: (...told) => (steps = [...told]),
+    next: (...nextSteps) => (steps = [...nextSteps]),
     stop: async () => {
       await kept.stop();
       await mock.close();
@@ -62,9 +62,9 @@ export async function startIdempotencyFixture(): Promise<IdempotencyFixture> {
   };
 }
 
-type Seen = { readonly status: number; readonly code: string; readonly made: string };
+type Seen = { readonly status: number; readonly code: string; readonly generationId: string };
 
-/** Sends one request. `made` is its generation, or the generation that its rejection refers to. */
+/** Sends one request. `generationId` is its generation, or the generation that its rejection refers to. */
 export async function sendPaidRequest(
   account: Account,
   headers: Readonly<Record<string, string>>,
@@ -73,16 +73,16 @@ export async function sendPaidRequest(
   const response = await account.call("/chat/completions", body, headers);
   const text = await response.text();
   const own = response.headers.get("x-request-id") ?? "";
-  if (response.ok) return { status: response.status, code: "", made: own };
+  if (response.ok) return { status: response.status, code: "", generationId: own };
   const { error } = JSON.parse(text) as { error: { code: string; generation_id?: string } };
-  return { status: response.status, code: error.code, made: error.generation_id ?? "" };
+  return { status: response.status, code: error.code, generationId: error.generation_id ?? "" };
 }
 
 /** Waits until nothing is held. Returns the charged generations. */
 export async function charged(account: Account): Promise<(string | null)[]> {
-  const standing = await account.resolved();
+  const balance = await account.resolved();
   const rows = await account.ledger();
-  assert.equal(standing.credits_micro, sumOf(rows));
+  assert.equal(balance.credits_micro, sumOf(rows));
   assert.deepEqual(await account.differences(), []);
   const paid = rows.filter((row) => row.kind === "usage");
   assert.ok(paid.every((row) => row.amount_micro < 0));

@@ -23,14 +23,14 @@ async function captured(
   variables: Readonly<Record<string, string>>,
 ): Promise<Ran> {
   const { env, exitCode } = process;
-  const said = { out: "", err: "" };
+  const output = { out: "", err: "" };
   const spies = [
     vi.spyOn(process.stdout, "write").mockImplementation((part) => {
-      said.out += String(part);
+      output.out += String(part);
       return true;
     }),
     vi.spyOn(process.stderr, "write").mockImplementation((part) => {
-      said.err += String(part);
+      output.err += String(part);
       return true;
     }),
   ];
@@ -39,7 +39,7 @@ async function captured(
   process.exitCode = undefined;
   try {
     const code = (await main()) ?? endsWith();
-    return { code, ...said };
+    return { code, ...output };
   } finally {
     for (const spy of spies) spy.mockRestore();
     process.env = env;

@@ -31,8 +31,8 @@ export async function operatorReads<T>(region: TestRegion, path: string): Promis
 export async function resolved(region: TestRegion, orgId: string): Promise<BalanceResponse> {
   const deadline = performance.now() + RESOLVED_WITHIN_MS;
   for (;;) {
-    const standing = await operatorReads<BalanceResponse>(region, `/orgs/${orgId}`);
-    if (standing.open_holds === 0) return standing;
+    const balance = await operatorReads<BalanceResponse>(region, `/orgs/${orgId}`);
+    if (balance.open_holds === 0) return balance;
     expect(performance.now(), "a hold is still open").toBeLessThan(deadline);
     await sleep(POLL_MS);
   }

@@ -18,15 +18,15 @@ export async function makeOrganization(
 ): Promise<OrganizationAccess> {
   const admin = { url: adminUrl, token: adminToken };
   const name = `test-${randomBytes(6).toString("hex")}`;
-  const made = await createOrganization(admin, {
+  const created = await createOrganization(admin, {
     name,
     slug: name,
     ownerEmail: `${name}@example.com`,
     keyScope,
   });
-  const { orgId, memberId } = made;
+  const { orgId, memberId } = created;
   if (credits !== 0) await postCredits(admin, orgId, { amount_micro: credits, reference: "first" });
-  if (rpmLimit === undefined) return made;
+  if (rpmLimit === undefined) return created;
   const key = await createKey(admin, { orgId, memberId, name, scope: keyScope, rpmLimit });
   return { orgId, memberId, key };
 }

@@ -42,10 +42,10 @@ class PeerFixture {
  * Returns regions that start before a file's tests, recover after each test and stop at the end.
  */
 export function peerFixture(): PeerFixture {
-  const world = new PeerFixture();
-  beforeAll(() => world.start());
-  afterAll(() => world.regions.stop());
-  beforeEach(() => world.open());
-  afterEach(() => world.heal());
-  return world;
+  const fixture = new PeerFixture();
+  beforeAll(() => fixture.start());
+  afterAll(() => fixture.regions.stop());
+  beforeEach(() => fixture.open());
+  afterEach(() => fixture.heal());
+  return fixture;
 }

@@ -91,10 +91,10 @@ export function chat(region: TestRegion, { key }: GlobalKey): Promise<number> {
 }
 
 /** Retries while a slow machine returns 503, and returns the last status. */
-export async function finalStatus(ask: () => Promise<number>): Promise<number> {
+export async function finalStatus(send: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
   for (;;) {
-    const status = await ask();
+    const status = await send();
     if (status !== 503 || performance.now() > deadline) return status;
   }
 }
@@ -106,10 +106,10 @@ export function keysInUse(
   count: number,
 ): Promise<readonly GlobalKey[]> {
   const makeAndUse = async (): Promise<GlobalKey> => {
-    const made = await makeKey(regions, owner);
-    assert.equal(await finalStatus(() => chat(regions.us, made)), 200);
-    assert.equal(await finalStatus(() => chat(regions.eu, made)), 200);
-    return made;
+    const globalKey = await makeKey(regions, owner);
+    assert.equal(await finalStatus(() => chat(regions.us, globalKey)), 200);
+    assert.equal(await finalStatus(() => chat(regions.eu, globalKey)), 200);
+    return globalKey;
   };
   return mapConcurrently(8, Array.from({ length: count }), makeAndUse);
 }
@@ -148,13 +148,13 @@ const POLL_MS = 20;
 /** Waits until a region has delivered all messages. Returns how many health requests that took. */
 export async function delivered(region: TestRegion): Promise<number> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
-  let asked = 1;
+  let healthRequests = 1;
   while ((await waitingAt(region)) > 0) {
     assert.ok(performance.now() < deadline, "something still waits in an outbox");
     await sleep(POLL_MS);
-    asked++;
+    healthRequests++;
   }
-  return asked;
+  return healthRequests;
 }
 
 /**

@@ -56,10 +56,10 @@ export async function delivered(region: TestRegion): Promise<void> {
  * Returns the charge of each paid request.
  */
 export async function expectAtRest(account: Account): Promise<ReadonlyMap<string, number>> {
-  const standing = await account.standing();
-  expect(standing).toMatchObject({ open_holds: 0, held_micro: 0 });
+  const balance = await account.fullBalance();
+  expect(balance).toMatchObject({ open_holds: 0, held_micro: 0 });
   const rows = await account.ledger();
-  expect(sumOf(rows)).toBe(standing.credits_micro);
+  expect(sumOf(rows)).toBe(balance.credits_micro);
   await account.published();
   expect(await account.differences()).toEqual([]);
   const paid = rows.filter((row) => row.kind === "usage");
@@ -85,18 +85,20 @@ async function expectSpend(account: Account, paid: readonly LedgerRow[]): Promis
 /** Checks that the ledger has each charge that clients know of once, and no others. */
 export function expectKnownCharges(
   charges: ReadonlyMap<string, number>,
-  told: readonly ClientOutcome[],
+  outcomes: readonly ClientOutcome[],
 ): void {
-  const paying = told.filter((one) => one.fate === "paid" || one.fate === "charged");
+  const paying = outcomes.filter((one) => one.fate === "paid" || one.fate === "charged");
   for (const { id, cost } of paying) {
     expect(charges.get(id), id).toBeGreaterThan(0);
     if (cost !== null) expect(charges.get(id), id).toBe(cost);
   }
   const known = new Set(paying.map(({ id }) => id));
-  const open = told.filter((one) => one.fate === "unknown").length;
+  const open = outcomes.filter((one) => one.fate === "unknown").length;
   const others = [...charges.keys()].filter((id) => !known.has(id));
   expect(others.length).toBeLessThanOrEqual(open);
-  for (const { id } of told.filter((one) => one.fate === "free")) expect(others).not.toContain(id);
+  for (const { id } of outcomes.filter((one) => one.fate === "free")) {
+    expect(others).not.toContain(id);
+  }
 }
 
 /**
@@ -107,9 +109,9 @@ export async function expectGenerations(
   us: TestRegion,
   charges: ReadonlyMap<string, number>,
 ): Promise<void> {
-  const left = [...charges];
+  const remaining = [...charges];
   const reader = async (): Promise<void> => {
-    for (let one = left.pop(); one !== undefined; one = left.pop()) {
+    for (let one = remaining.pop(); one !== undefined; one = remaining.pop()) {
       const [id, cost] = one;
       const here = await account.call(`/generations/${id}`);
       const there = await fetch(`${us.baseUrl}/generations/${id}`, {

@@ -13,22 +13,23 @@ export type ClientOutcome = {
   readonly fate: "paid" | "charged" | "free" | "unknown";
   readonly cost: number | null;
 };
-type Send = (account: Account, region: TestRegion, wish: Wish) => Promise<ClientOutcome>;
-type Wish = { readonly input: string; readonly user: string | undefined };
+type Send = (account: Account, region: TestRegion, input: ChatInput) => Promise<ClientOutcome>;
+type ChatInput = { readonly input: string; readonly user: string | undefined };
 
 const USERS = ["ann", "bob", undefined, "cy"];
 
 /** JSON, streams with and without usage, embeddings, disconnects and provider failures. */
 export const SHAPES: readonly Send[] = [
-  (account, region, wish) => json(account, region, "/chat/completions", chatOf("echo", wish)),
-  (account, region, wish) => streamed(account, region, withUsage(chatOf("echo", wish))),
+  (account, region, input) => json(account, region, "/chat/completions", chatOf("echo", input)),
+  (account, region, input) => streamed(account, region, withUsage(chatOf("echo", input))),
   (account, region, { input, user }) =>
     json(account, region, "/embeddings", { model: "sandbox/embed", input: [input, "b"], user }),
-  (account, region, wish) => streamed(account, region, chatOf("no-usage", wish)),
-  (account, region, wish) => left(account, region, withUsage(chatOf("endless", wish))),
-  (account, region, wish) => json(account, region, "/chat/completions", chatOf("echo", wish)),
-  (account, region, wish) => json(account, region, "/chat/completions", chatOf("status-500", wish)),
-  (account, region, wish) => streamed(account, region, withUsage(chatOf("split-utf8", wish))),
+  (account, region, input) => streamed(account, region, chatOf("no-usage", input)),
+  (account, region, input) => disconnecting(account, region, withUsage(chatOf("endless", input))),
+  (account, region, input) => json(account, region, "/chat/completions", chatOf("echo", input)),
+  (account, region, input) =>
+    json(account, region, "/chat/completions", chatOf("status-500", input)),
+  (account, region, input) => streamed(account, region, withUsage(chatOf("split-utf8", input))),
 ];
 
 /** Sends the n-th request of a mixed load to a region. */
@@ -45,16 +46,16 @@ export async function sendAll(
   callers: number,
   one: (n: number) => Promise<ClientOutcome>,
 ): Promise<ClientOutcome[]> {
-  const told: ClientOutcome[] = [];
+  const outcomes: ClientOutcome[] = [];
   let next = 0;
   const caller = async (): Promise<void> => {
-    while (next < count) told.push(await one(next++));
+    while (next < count) outcomes.push(await one(next++));
   };
   await Promise.all(Array.from({ length: callers }, caller));
-  return told;
+  return outcomes;
 }
 
-export function chatOf(model: string, { input, user }: Wish): object {
+export function chatOf(model: string, { input, user }: ChatInput): object {
   const messages = [{ role: "user", content: `${input} ${input}` }];
   return { model: `sandbox/${model}`, messages, user, max_tokens: 200 };
 }
@@ -111,7 +112,11 @@ async function streamed(
 }
 
 /** Resets the connection after the first text of a stream. */
-async function left(account: Account, region: TestRegion, body: object): Promise<ClientOutcome> {
+async function disconnecting(
+  account: Account,
+  region: TestRegion,
+  body: object,
+): Promise<ClientOutcome> {
   const connection = await openRaw({
     url: `${region.baseUrl}/chat/completions`,
     headers: { authorization: `Bearer ${account.key}` },

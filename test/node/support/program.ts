@@ -29,11 +29,11 @@ export function startProgram(
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
-      child.emit("said");
+      child.emit("output");
     });
   }
   const ended = once(child, "close").then(() => {
-    child.emit("said");
+    child.emit("output");
     return child.exitCode;
   });
   return {
@@ -41,7 +41,7 @@ export function startProgram(
     output: () => output,
     says: async (text) => {
       const isRunning = () => child.exitCode === null && child.signalCode === null;
-      while (!output.includes(text) && isRunning()) await once(child, "said");
+      while (!output.includes(text) && isRunning()) await once(child, "output");
       if (!output.includes(text)) await ended; // the last output can still arrive
       return output.includes(text);
     },

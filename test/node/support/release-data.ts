@@ -30,7 +30,7 @@ type Body = Readonly<Record<string, unknown>>;
 const WAIT_MS = 60_000;
 const POLL_MS = 50;
 
-async function ask(url: string, path: string, call: Call = {}): Promise<Response> {
+async function sendRequest(url: string, path: string, call: Call = {}): Promise<Response> {
   const { key = "", body, headers } = call;
   return fetch(`${url}${path}`, {
     method: call.method ?? (body === undefined ? "GET" : "POST"),
@@ -45,7 +45,7 @@ async function ask(url: string, path: string, call: Call = {}): Promise<Response
 
 /** Returns the body of a successful response. Throws for any other. */
 async function callOk(url: string, path: string, call: Call): Promise<Body> {
-  const response = await ask(url, path, call);
+  const response = await sendRequest(url, path, call);
   const text = await response.text();
   assert.ok(response.ok, `${call.method ?? ""} ${path}: ${response.status} ${text}`);
   return text === "" ? {} : (JSON.parse(text) as Body);
@@ -55,7 +55,7 @@ async function callOk(url: string, path: string, call: Call): Promise<Body> {
 async function payForChat(url: string, key: string, more: Call = {}): Promise<string> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/echo", user: "ann", messages: [message], ...more.body };
-  const response = await ask(url, "v1/chat/completions", { ...more, key, body });
+  const response = await sendRequest(url, "v1/chat/completions", { ...more, key, body });
   const text = await response.text();
   assert.equal(response.status, 200, text);
   return response.headers.get("x-request-id") ?? "";
@@ -65,7 +65,7 @@ async function payForChat(url: string, key: string, more: Call = {}): Promise<st
 async function openHold(url: string, key: string): Promise<void> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/stall", stream: true, messages: [message] };
-  const response = await ask(url, "v1/chat/completions", { key, body });
+  const response = await sendRequest(url, "v1/chat/completions", { key, body });
   assert.equal(response.status, 200);
   void response.text().catch(() => ""); // the region stops first
 }
@@ -102,7 +102,7 @@ export async function createSampleData(url: string, hook: string): Promise<Sampl
   const second = await callOk(url, `v1/keys/${rotated.id}/rotate`, rotation);
   await callOk(url, `v1/keys/${revoked.id}`, { ...mine, method: "DELETE" });
   const session = await callOk(url, "v1/sessions", { ...mine, body: { expires_in: 86_400 } });
-  const world = {
+  const sampleData = {
     orgId,
     memberId,
     keys: { owner, limited: limited.key, rotated: String(second["key"]), revoked: revoked.key },
@@ -110,9 +110,9 @@ export async function createSampleData(url: string, hook: string): Promise<Sampl
     webhook: { id: String(webhook["id"]), secret: String(webhook["secret"]) },
     named: crypto.randomUUID(),
   };
-  await payForChat(url, owner, { headers: { "Idempotency-Key": world.named } });
-  await useSampleData(url, world);
-  return world;
+  await payForChat(url, owner, { headers: { "Idempotency-Key": sampleData.named } });
+  await useSampleData(url, sampleData);
+  return sampleData;
 }
 
 async function makeKey(
@@ -121,13 +121,13 @@ async function makeKey(
   terms: object,
 ): Promise<{ readonly id: string; readonly key: string }> {
   const body = { name: "another", rpm_limit: 1000, ...terms };
-  const made = await callOk(url, "v1/keys", { key: owner, body });
-  return { id: String(made["id"]), key: String(made["key"]) };
+  const created = await callOk(url, "v1/keys", { key: owner, body });
+  return { id: String(created["id"]), key: String(created["key"]) };
 }
 
 async function loggedIn(url: string, key: string): Promise<string> {
   const headers = { origin: new URL(url).origin };
-  const response = await ask(url, "console/api/login", { body: { key }, headers });
+  const response = await sendRequest(url, "console/api/login", { body: { key }, headers });
   assert.equal(response.status, 200, await response.text());
   return (response.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
 }
@@ -159,8 +159,11 @@ export async function useSampleData(url: string, { orgId, memberId, keys, sessio
 }
 
 /** Reads everything that must stay the same. */
-export async function readSampleData(url: string, world: SampleData): Promise<RecordedResponses> {
-  const { orgId, keys, session, webhook, named } = world;
+export async function readSampleData(
+  url: string,
+  sampleData: SampleData,
+): Promise<RecordedResponses> {
+  const { orgId, keys, session, webhook, named } = sampleData;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
   // A console login lasts half a day, and another release can require a new one.
@@ -201,7 +204,7 @@ export async function readSampleData(url: string, world: SampleData): Promise<Re
   };
   const seen: Record<string, { status: number; body: unknown }> = {};
   for (const [what, [path, call]] of Object.entries(all)) {
-    const response = await ask(url, path, call);
+    const response = await sendRequest(url, path, call);
     const body = JSON.parse(await response.text()) as unknown;
     seen[what] = { status: response.status, body: withoutPassing(body, what) };
   }
@@ -258,21 +261,24 @@ type Deliveries = {
 };
 
 /** Calls `readSampleData` after the webhook's endpoint has received every event. */
-export async function readAfterEvents(url: string, world: SampleData): Promise<RecordedResponses> {
-  const mine = { key: world.keys.owner };
+export async function readAfterEvents(
+  url: string,
+  sampleData: SampleData,
+): Promise<RecordedResponses> {
+  const mine = { key: sampleData.keys.owner };
   const deadline = performance.now() + WAIT_MS;
   for (;;) {
     const { events } = (await callOk(url, "v1/events?limit=100", mine)) as Events;
-    const path = `v1/webhooks/${world.webhook.id}/deliveries?limit=100`;
+    const path = `v1/webhooks/${sampleData.webhook.id}/deliveries?limit=100`;
     const { deliveries } = (await callOk(url, path, mine)) as Deliveries;
-    const made = events.findIndex(({ type }) => type === "webhook.created");
-    const told = new Set(
+    const createdIndex = events.findIndex(({ type }) => type === "webhook.created");
+    const deliveredIds = new Set(
       deliveries.flatMap(({ event_id: id, state }) => (state === "delivered" ? [id] : [])),
     );
-    if (events.slice(0, made + 1).every(({ id }) => told.has(id))) {
-      return readSampleData(url, world);
+    if (events.slice(0, createdIndex + 1).every(({ id }) => deliveredIds.has(id))) {
+      return readSampleData(url, sampleData);
     }
-    assert.ok(performance.now() < deadline, "the webhook's receiver was not told of every event");
+    assert.ok(performance.now() < deadline, "the webhook's receiver did not receive every event");
     await sleep(POLL_MS);
   }
 }

@@ -47,8 +47,8 @@ export async function nextProgram(isTooNew = false): Promise<Program> {
 export async function mixedProgram(worker: Program, objects: Program): Promise<Program> {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-mixed-"));
   const classes = new Set((await objectCalls(objects)).map(classOf));
-  const asked = new Set((await objectCalls(worker)).map(classOf));
-  const added = [...asked].filter((name) => !classes.has(name));
+  const workerClasses = new Set((await objectCalls(worker)).map(classOf));
+  const added = [...workerClasses].filter((name) => !classes.has(name));
   const entry = `export * from "./objects.js";
     export { default, ${added.join(", ")} } from "./worker.js";`;
   try {
@@ -74,10 +74,10 @@ type Turn = { readonly program: Program; readonly isNewer: boolean };
  * everything works, that the webhook gets all events, and that the log has no errors.
  */
 export async function runInTurn(turns: readonly Turn[]): Promise<void> {
-  const { at, world, seen: recorded } = readRecorded();
+  const { at, world: sampleData, seen: recorded } = readRecorded();
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-releases-"));
   const clockOffsetMs = at - Date.now();
-  const receiver = await startReceiver(world.webhook.secret);
+  const receiver = await startReceiver(sampleData.webhook.secret);
   let before = withoutPassingFields(recorded);
   try {
     unpackState(directory);
@@ -91,7 +91,7 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
     }
     const known = idsOf(recorded);
     const later = idsOf(before).filter((id) => !known.includes(id));
-    expect(later.filter((id) => !receiver.heard.has(id))).toEqual([]);
+    expect(later.filter((id) => !receiver.eventIds.has(id))).toEqual([]);
   } finally {
     receiver.stop();
     removeDirectory(directory);
@@ -106,29 +106,29 @@ async function takeTurn(
   before: RecordedResponses,
   { isNewer, hook }: { readonly isNewer: boolean; readonly hook: string },
 ): Promise<RecordedResponses> {
-  const { world } = readRecorded();
-  const now = await readSampleData(place.url, world);
+  const { world: sampleData } = readRecorded();
+  const now = await readSampleData(place.url, sampleData);
   // The older of two releases can return fewer fields, but no others.
   const [older, newer] = isNewer ? [before, now] : [now, before];
   for (const what of Object.keys(before)) {
     expect({ [what]: newer[what] }).toMatchObject({ [what]: older[what] });
   }
   expect(now["reconcile"]?.body).toMatchObject({ differences: [] });
-  await changeWebhookUrl(place.url, world, hook);
-  await useSampleData(place.url, world);
-  const after = await readAfterEvents(place.url, world);
+  await changeWebhookUrl(place.url, sampleData, hook);
+  await useSampleData(place.url, sampleData);
+  const after = await readAfterEvents(place.url, sampleData);
   expect(place.log.filter(({ level }) => level === "error")).toEqual([]);
   return after;
 }
 
 /** Starts a webhook endpoint that records events signed with this secret. */
 async function startReceiver(secret: string) {
-  const heard = new Set<string>();
+  const eventIds = new Set<string>();
   const hear = ({ headers }: IncomingMessage, body: string): void => {
     const id = String(headers["webhook-id"]);
     // Signed at the time of the state, which a check of the time would reject.
     const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
-    if (headers["webhook-signature"] === new Webhook(secret).sign(id, at, body)) heard.add(id);
+    if (headers["webhook-signature"] === new Webhook(secret).sign(id, at, body)) eventIds.add(id);
   };
   const server = createServer((request, response) => {
     void text(request)
@@ -140,7 +140,11 @@ async function startReceiver(secret: string) {
     server.closeAllConnections();
     server.close();
   };
-  return { url: `http://${HOST}:${(server.address() as AddressInfo).port}/hook`, heard, stop };
+  return {
+    url: `http://${HOST}:${(server.address() as AddressInfo).port}/hook`,
+    eventIds,
+    stop,
+  };
 }
 
 /** Returns the IDs of listed events. */

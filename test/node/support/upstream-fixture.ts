@@ -46,7 +46,7 @@ export type UpstreamFixture = {
   readonly inFlight: () => number;
   readonly organization: (credits?: number) => Promise<Organization>;
   /** Sends a chat completion and reads the whole response. */
-  readonly ask: (key: string, model: string, more?: object) => Promise<SentRequest>;
+  readonly send: (key: string, model: string, more?: object) => Promise<SentRequest>;
   /** Sends a chat completion on a raw connection. */
   readonly open: (key: string, model: string, more?: object) => Promise<RawConnection>;
   /** Waits until nothing is held. Returns the spend and its requests. */
@@ -56,7 +56,7 @@ export type UpstreamFixture = {
   readonly stop: () => Promise<void>;
 };
 
-/** Clients of `ask` by model, notified of the first bytes of each response. */
+/** Clients of `send` by model, notified of the first bytes of each response. */
 const readers = new EventEmitter().setMaxListeners(0);
 
 /** Waits until the client of this model has read some of its response. */
@@ -93,11 +93,14 @@ export async function startUpstreamFixture(options: UpstreamOptions): Promise<Up
     mock,
     inFlight: () => inFlight.size,
     organization: async (credits = CREDITS) => {
-      const made = await makeOrganization(eu.adminUrl, ADMIN_TOKEN, { credits, rpmLimit: 1000 });
-      credited.set(made.orgId, credits);
-      return made;
+      const organization = await makeOrganization(eu.adminUrl, ADMIN_TOKEN, {
+        credits,
+        rpmLimit: 1000,
+      });
+      credited.set(organization.orgId, credits);
+      return organization;
     },
-    ask: async (key, model, more = {}) => {
+    send: async (key, model, more = {}) => {
       const response = await fetch(url, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -164,10 +167,10 @@ export function contentOf(text: string): string {
 }
 
 async function spentOf(eu: TestRegion, orgId: string, credits: number) {
-  const standing = await resolved(eu, orgId);
+  const balance = await resolved(eu, orgId);
   const records = await generations(eu, orgId);
-  const micro = credits - standing.credits_micro;
-  return { micro, held: standing.held_micro, records };
+  const micro = credits - balance.credits_micro;
+  return { micro, held: balance.held_micro, records };
 }
 
 function providersOf(mock: MockProvider, { deadPort }: UpstreamOptions): object[] {

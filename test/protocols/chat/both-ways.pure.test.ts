@@ -11,7 +11,7 @@ import { ChatChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 import { callsOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
 /** The possible output of a model. */
-const said = fc
+const outputs = fc
   .tuple(
     fc.option(words, { nil: "" }),
     fc.option(words, { nil: "" }),
@@ -33,9 +33,9 @@ function replyOf(stream: boolean) {
   const body = { model: "m", messages: [{ role: "user", content: "x" }], stream };
   const options = stream ? { stream_options: { include_usage: true } } : {};
   const at = { header: () => undefined, query: () => undefined };
-  const asked = chatEndpoint.parse({ ...body, ...options }, at);
-  if (!asked.ok) throw new Error("refused");
-  return asked.value.reply;
+  const parsed = chatEndpoint.parse({ ...body, ...options }, at);
+  if (!parsed.ok) throw new Error("refused");
+  return parsed.value.reply;
 }
 it("chat usage stays unchanged when written and read again", () => {
   fc.assert(
@@ -48,7 +48,7 @@ it("chat usage stays unchanged when written and read again", () => {
 it("a chat completion written by the gateway's endpoint is parsed back to the original output", () => {
   const reply = replyOf(false);
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       if (reply.kind !== "json") throw new Error("a stream");
       const whole = toCompletion([pieces], usage);
       const written = JSON.stringify(reply.json(whole.body, receiptOf("chatcmpl-1", usage)));
@@ -61,10 +61,10 @@ it("a chat completion written by the gateway's endpoint is parsed back to the or
 it("a chat stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const reply = replyOf(true);
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       const receipt = receiptOf("chatcmpl-1", usage);
-      const told = streamed(pieces, reply, { receipt, reader: new ChatChunkReader() });
-      expect(told.heard).toEqual(told.said);
+      const result = streamed(pieces, reply, { receipt, reader: new ChatChunkReader() });
+      expect(result.received).toEqual(result.sent);
     }),
   );
 });

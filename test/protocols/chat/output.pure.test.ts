@@ -15,7 +15,7 @@ const call = z.strictObject({
   custom: z.optional(z.strictObject({ name: text, input: text })),
 });
 
-const said = z.strictObject({
+const messageSchema = z.strictObject({
   role: z.optional(z.literal("assistant")),
   content: z.optional(z.nullable(z.string())),
   refusal: z.optional(z.nullable(z.string())),
@@ -32,9 +32,11 @@ const choice = {
     z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   ),
 };
-const chunk = z.looseObject({ choices: z.array(z.strictObject({ ...choice, delta: said })) });
+const chunk = z.looseObject({
+  choices: z.array(z.strictObject({ ...choice, delta: messageSchema })),
+});
 const completion = z.looseObject({
-  choices: z.array(z.strictObject({ ...choice, message: said })),
+  choices: z.array(z.strictObject({ ...choice, message: messageSchema })),
 });
 
 /** Objects with these fields, whose values are usually valid and sometimes anything. */
@@ -68,7 +70,7 @@ const choices = (field: string) =>
       ),
       { maxLength: 3 },
     )
-    .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
+    .map((list) => list.map(([others, one]) => ({ ...others, [field]: one })));
 
 it("the chunks of a chat stream match the gateway's schema, whatever the provider streams", () => {
   fc.assert(
@@ -85,9 +87,9 @@ it("the chunks of a chat stream match the gateway's schema, whatever the provide
 
 it("a chat completion matches the gateway's schema, whatever the provider returns", () => {
   fc.assert(
-    fc.property(choices("message"), (given) => {
+    fc.property(choices("message"), (input) => {
       const answer = readChatCompletion(
-        JSON.parse(JSON.stringify({ choices: given })) as JsonObject,
+        JSON.parse(JSON.stringify({ choices: input })) as JsonObject,
       );
       const bodies = answer !== null && "body" in answer ? [answer.body] : [];
       expect(() => z.array(completion).parse(bodies)).not.toThrow();

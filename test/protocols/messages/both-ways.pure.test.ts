@@ -15,10 +15,10 @@ const thought = fc
     { kind: "thought", text: thinking },
     { kind: "detail", detail: { type: "anthropic.thinking", thinking, signature } },
   ]);
-const text = words.map((said): OutputPart[] => [{ kind: "text", text: said }]);
+const text = words.map((word): OutputPart[] => [{ kind: "text", text: word }]);
 const call = callOf(fc.stringMatching(/^[a-z]{1,9}$/));
 /** The possible output of Claude, in its order. */
-const said = fc
+const outputs = fc
   .tuple(
     fc.option(thought, { nil: [] }),
     fc.option(text, { nil: [] }),
@@ -40,16 +40,16 @@ const usages: fc.Arbitrary<Usage> = fc.record({
 const at = { header: () => undefined, query: () => undefined };
 function replyOf(stream: boolean) {
   const messages = [{ role: "user", content: "x" }];
-  const asked = messagesEndpoint.parse({ model: "m", max_tokens: 9, messages, stream }, at);
-  if (!asked.ok) throw new Error("refused");
-  return asked.value.reply;
+  const parsed = messagesEndpoint.parse({ model: "m", max_tokens: 9, messages, stream }, at);
+  if (!parsed.ok) throw new Error("refused");
+  return parsed.value.reply;
 }
 const ID = `msg_${"a".repeat(24)}`;
 
 it("a message written by the gateway's endpoint is parsed back to the original output", () => {
   const reply = replyOf(false);
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       const whole = toCompletion([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
       const written = JSON.stringify(reply.json(whole.body, receiptOf(ID, usage)));
@@ -66,10 +66,10 @@ it("a message written by the gateway's endpoint is parsed back to the original o
 it("a message stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const reply = replyOf(true);
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       const reader = new MessagesStreamReader(null, "key");
-      const told = streamed(pieces, reply, { receipt: receiptOf(ID, usage), reader });
-      expect(told.heard).toEqual(told.said);
+      const result = streamed(pieces, reply, { receipt: receiptOf(ID, usage), reader });
+      expect(result.received).toEqual(result.sent);
     }),
   );
 });

@@ -14,23 +14,23 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 function converted(more: Json): { body: Json; dropped: string[] } {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = convertMessagesToChatBody(parsed.value);
-  if (!made.ok) throw new Error(JSON.stringify(made.failure));
-  const { body, losses } = made.value;
+  const result = convertMessagesToChatBody(parsed.value);
+  if (!result.ok) throw new Error(JSON.stringify(result.failure));
+  const { body, losses } = result.value;
   return { body, dropped: [...losses.dropped] };
 }
 
 /** Returns the field that an error names. */
 function refused(more: Json): unknown {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
-  const made = parsed.ok ? convertMessagesToChatBody(parsed.value) : parsed;
-  if (made.ok) {
-    const { lack } = made.value.losses;
+  const result = parsed.ok ? convertMessagesToChatBody(parsed.value) : parsed;
+  if (result.ok) {
+    const { lack } = result.value.losses;
     if (lack === null) throw new Error("it was taken");
     return lack.param;
   }
-  expect(made.failure.kind).toBe("invalid_request");
-  return made.failure.kind === "invalid_request" ? made.failure.param : null;
+  expect(result.failure.kind).toBe("invalid_request");
+  return result.failure.kind === "invalid_request" ? result.failure.param : null;
 }
 
 /** Returns the error for a request in version 2026-10-21, or null if it is accepted. */
@@ -243,11 +243,11 @@ describe("the conversion of a Messages request", () => {
       }),
     });
     const [{ function: sent }] = body["tools"] as [{ function: { name: string } }];
-    const said = ["look", sent.name].map(
+    const names = ["look", sent.name].map(
       (name) => `The tool ${name} is available now: call it by this name.`,
     );
     expect(body["messages"]).toEqual([
-      { role: "tool", tool_call_id: "s", content: said.join("\n") },
+      { role: "tool", tool_call_id: "s", content: names.join("\n") },
     ]);
     expect(dropped).toEqual([]);
   });

@@ -30,14 +30,14 @@ const TYPES: Readonly<Record<number, string>> = {
 test("every failure is mapped to a Messages error type, retry-after and x-should-retry", () => {
   const seen = new Set<number>();
   for (const [failure, status, , headers = {}] of Object.values(FAILURES).flat()) {
-    const told = messagesDialect.error(failure, `req_${"a".repeat(24)}`);
-    const { error } = refusalSchema.parse(told?.body);
-    expect([error.type, told?.status]).toEqual([
-      TYPES[told?.status ?? 0],
+    const response = messagesDialect.error(failure, `req_${"a".repeat(24)}`);
+    const { error } = refusalSchema.parse(response?.body);
+    expect([error.type, response?.status]).toEqual([
+      TYPES[response?.status ?? 0],
       status === 503 && failure.kind !== "home_region_unreachable" ? 529 : status,
     ]);
-    expect(told?.headers).toMatchObject(headers);
-    seen.add(told?.status ?? 0);
+    expect(response?.headers).toMatchObject(headers);
+    seen.add(response?.status ?? 0);
   }
   expect([...seen].toSorted((a, b) => a - b)).toEqual(Object.keys(TYPES).map(Number));
 });
@@ -54,11 +54,11 @@ test.each([
 ])(
   "a choice that ends by %s with %j has the stop reason %s",
   (finish_reason, message, expected) => {
-    const said = toClientMessage({ choices: [{ finish_reason, message }] }, new Map());
-    expect(said.stop_reason).toBe(expected);
+    const clientMessage = toClientMessage({ choices: [{ finish_reason, message }] }, new Map());
+    expect(clientMessage.stop_reason).toBe(expected);
     const explanation = "refusal" in message ? message.refusal : null;
     const isRefused = expected === "refusal";
-    expect(said.stop_details).toEqual(
+    expect(clientMessage.stop_details).toEqual(
       isRefused ? { type: "refusal", category: null, explanation } : null,
     );
   },

@@ -43,7 +43,7 @@ const block = z.discriminatedUnion("type", [
   z.strictObject({ ...use, input: z.looseObject({}) }),
 ]);
 /** A block at its start. Its content follows in deltas. */
-const begun = z.discriminatedUnion("type", [
+const startedBlock = z.discriminatedUnion("type", [
   z.strictObject({ ...text.shape, text: z.literal("") }),
   redacted,
   z.strictObject({
@@ -108,7 +108,7 @@ const delta = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("signature_delta"), signature: z.string().min(1) }),
   z.strictObject({ type: z.literal("input_json_delta"), partial_json: z.string() }),
 ]);
-const saying = z.discriminatedUnion("type", [
+const contentDelta = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("message_start"),
     message: z.strictObject({
@@ -129,7 +129,7 @@ const saying = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("content_block_start"),
     index: count,
-    content_block: begun,
+    content_block: startedBlock,
   }),
   z.strictObject({ type: z.literal("content_block_delta"), index: count, delta }),
   z.strictObject({ type: z.literal("content_block_stop"), index: count }),
@@ -170,7 +170,7 @@ export type AnyRefusal = z.infer<typeof refusal>;
 
 /** Every event of a stream. The SDK has no type for `ping`, which it ignores. */
 export const event = z.discriminatedUnion("type", [
-  ...saying.options,
+  ...contentDelta.options,
   refusal,
   z.strictObject({ type: z.literal("ping") }),
 ]);

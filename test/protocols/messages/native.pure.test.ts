@@ -15,9 +15,9 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = toClaudeNativeRequest(parsed.value, parseBetaHeader(beta));
-  if (!made.ok) throw new Error(JSON.stringify(made.failure));
-  return { body: made.value.body, dropped: [...made.value.dropped] };
+  const converted = toClaudeNativeRequest(parsed.value, parseBetaHeader(beta));
+  if (!converted.ok) throw new Error(JSON.stringify(converted.failure));
+  return { body: converted.value.body, dropped: [...converted.value.dropped] };
 }
 
 describe("a Messages request that is forwarded to Anthropic", () => {
@@ -175,13 +175,13 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(
       parseBetaHeader("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15"),
     ).toEqual([]);
-    const said = {
+    const systemMessage = {
       role: "system",
       content: "S",
       clear_at: "never",
       output_config: { effort: "low" },
     };
-    const messages = [...base.messages, said];
+    const messages = [...base.messages, systemMessage];
     expect(native({ messages }).dropped).toEqual(["messages.clear_at", "messages.output_config"]);
     const betas = [
       "mid-conversation-system-clear-at-2026-08-21",

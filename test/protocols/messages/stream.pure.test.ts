@@ -99,10 +99,10 @@ function streamed(answer: Answer, interleaved: boolean) {
 
 /** Returns the start of a call, then its arguments in pieces. */
 function callChunks(call: Call, index: number): Chunk[] {
-  const begun = { index, id: call.id, function: { name: call.name, arguments: "" } };
+  const firstDelta = { index, id: call.id, function: { name: call.name, arguments: "" } };
   const extra = call.extra === null ? {} : { extra_content: call.extra };
   return [
-    chunkOf({ tool_calls: [{ ...begun, ...extra }] }),
+    chunkOf({ tool_calls: [{ ...firstDelta, ...extra }] }),
     ...pieces(call.arguments).map((piece) =>
       chunkOf({ tool_calls: [{ index, function: { arguments: piece } }] }),
     ),
@@ -135,10 +135,10 @@ describe("a Messages stream", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
-        const said = toClientMessage(completion(answer), new Map());
+        const message = toClientMessage(completion(answer), new Map());
         const content = foldBlocks(events);
-        expect(essence(content)).toEqual(essence([...said.content]));
-        const { content: _, ...ending } = said;
+        expect(essence(content)).toEqual(essence([...message.content]));
+        const { content: _, ...ending } = message;
         expect(stop).toEqual(ending);
       }),
     );

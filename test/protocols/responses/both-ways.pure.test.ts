@@ -9,7 +9,7 @@ import { callsOf, count, streamed, words } from "../both-ways.ts";
 import { requestOf, BODY, RECEIPT } from "./stream-kit.ts";
 
 /** The possible output of a model without thoughts, which only their author can read. */
-const said = fc
+const outputs = fc
   .tuple(
     fc.option(
       words.map((text): OutputPart[] => [{ kind: "text", text }]),
@@ -36,7 +36,7 @@ const finishIn = (pieces: readonly OutputPart[]): string =>
 it("a response written by the gateway's endpoint is parsed back to the original output", () => {
   const { reply } = requestOf(BODY);
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       const whole = toCompletion([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };
@@ -51,10 +51,10 @@ it("a response written by the gateway's endpoint is parsed back to the original 
 it("a Responses stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const { reply } = requestOf({ ...BODY, stream: true });
   fc.assert(
-    fc.property(said, usages, (pieces, usage) => {
+    fc.property(outputs, usages, (pieces, usage) => {
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };
-      const told = streamed(pieces, reply, { receipt, reader: new ResponsesChunkReader("key") });
-      expect(told.heard).toEqual(told.said);
+      const result = streamed(pieces, reply, { receipt, reader: new ResponsesChunkReader("key") });
+      expect(result.received).toEqual(result.sent);
     }),
   );
 });

@@ -21,19 +21,19 @@ const native = (body: object) => {
   return reply;
 };
 
-function begun(events: readonly object[]) {
+function startStream(events: readonly object[]) {
   const reply = native({ ...BODY, stream: true });
   if (reply.kind !== "stream") throw new Error("not a stream");
   const writer = reply.stream(HEAD);
   const reader = new ResponsesNativeReader();
-  let said = writer.begin(null);
+  let text = writer.begin(null);
   for (const [at, event] of events.entries()) {
     const data = JSON.stringify({ sequence_number: at, ...event });
-    for (const one of reader.read(data, "")) said += told(one);
+    for (const one of reader.read(data, "")) text += write(one);
   }
-  return { writer, said };
+  return { writer, text };
 
-  function told(event: StreamEvent): string {
+  function write(event: StreamEvent): string {
     if (event.kind === "native") return writer.native?.(event.event) ?? "";
     return event.kind === "text" ? writer.text(event.index, event.json) : "";
   }
@@ -42,8 +42,8 @@ function begun(events: readonly object[]) {
 const words = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", 'a"\\\n\u2028', "😀é"));
 const pieces = fc.array(words, { maxLength: 5 });
 const item = fc.oneof(
-  pieces.map((said) => textItem(said)),
-  pieces.map((said) => reasoningItem(said)),
+  pieces.map((text) => textItem(text)),
+  pieces.map((text) => reasoningItem(text)),
   fc
     .tuple(fc.uuid(), fc.constantFrom("plain", "files__read", "unknown"))
     .map(([id, name]) => callItem(id, name, ['{"a', '":', "1}"])),
@@ -58,8 +58,8 @@ it("a Responses stream from OpenAI adds up to the equivalent JSON response", () 
         ...items.flatMap(itemEvents),
         { type: "response.completed", response: whole },
       ];
-      const { writer, said } = begun(events);
-      const streamed = followResponse(eventsOf(said + writer.end(RECEIPT))).response;
+      const { writer, text } = startStream(events);
+      const streamed = followResponse(eventsOf(text + writer.end(RECEIPT))).response;
       const reply = native(BODY);
       if (reply.kind !== "json") throw new Error("not JSON");
       const json = responseSchema.parse(reply.json(whole as JsonObject, RECEIPT));
@@ -70,14 +70,14 @@ it("a Responses stream from OpenAI adds up to the equivalent JSON response", () 
 
 it("a tool call in a Responses stream is complete once OpenAI ends the call, even if the stream is cut later", () => {
   const whole = itemEvents(callItem("c1", "plain", ["{}"]), 0);
-  const { writer, said } = begun([
+  const { writer, text } = startStream([
     ...startEvents(),
     ...whole,
     ...itemEvents(callItem("c2", "plain", ['{"a":']), 1).slice(0, 2),
   ]);
-  expect(said).toContain("response.output_item.done");
+  expect(text).toContain("response.output_item.done");
   const cut = writer.end({ ...RECEIPT, finishReason: "length" });
-  const { response: ended, done } = followResponse(eventsOf(said + cut));
+  const { response: ended, done } = followResponse(eventsOf(text + cut));
   expect(done.map((one) => one?.status ?? null)).toEqual(["completed", null]);
   expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
 });
@@ -135,11 +135,11 @@ it("a Responses stream has numbered events of the SDK's types, whatever OpenAI s
       finish,
       fc.boolean(),
       (events, finishReason, fails) => {
-        const { writer, said } = begun(events);
+        const { writer, text } = startStream(events);
         const rest = fails
           ? writer.fail({ kind: "upstream_error" }, null)
           : writer.end({ ...RECEIPT, finishReason });
-        const list = eventsOf(said + rest);
+        const list = eventsOf(text + rest);
         expect(list.map((one) => one.sequence_number)).toEqual(list.map((_, at) => at));
       },
     ),

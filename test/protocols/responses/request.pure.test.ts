@@ -55,11 +55,11 @@ describe("the input of a Responses request", () => {
   });
 
   it("becomes one assistant message for a text and its tool calls, with every output after its call", () => {
-    const said = { role: "assistant", content: "Look" };
+    const assistantMessage = { role: "assistant", content: "Look" };
     expect(
       messages([
         { role: "user", content: "Go" },
-        said,
+        assistantMessage,
         call("a"),
         call("b", "g", '{"x":1}'),
         output("b", "B"),
@@ -68,7 +68,7 @@ describe("the input of a Responses request", () => {
       ]),
     ).toEqual([
       { role: "user", content: "Go" },
-      { ...said, tool_calls: [coreCall("a"), coreCall("b", "g", '{"x":1}')] },
+      { ...assistantMessage, tool_calls: [coreCall("a"), coreCall("b", "g", '{"x":1}')] },
       tool("a", "A"),
       tool("b", "B"),
       { role: "user", content: "And?" },
@@ -109,9 +109,9 @@ describe("the input of a Responses request", () => {
         { type: "input_image", image_url: IMAGE },
       ]),
     ],
-  ])("contains a tool's image, given as %s, as an image", (_, given) => {
-    const said = messages([call("a"), call("b"), output("a", given), output("b")]);
-    expect(said).toEqual([
+  ])("contains a tool's image, given as %s, as an image", (_, imageOutput) => {
+    const converted = messages([call("a"), call("b"), output("a", imageOutput), output("b")]);
+    expect(converted).toEqual([
       { role: "assistant", content: null, tool_calls: [coreCall("a"), coreCall("b")] },
       tool("a", "see"),
       tool("b"),

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { eventsOf, eventsSoFar } from "./follow.ts";
-import { begun, call, completion, json, more, RECEIPT, streamed } from "./stream-kit.ts";
+import { startStream, call, completion, json, more, RECEIPT, streamed } from "./stream-kit.ts";
 import type { Piece } from "./stream-kit.ts";
 
 const CUSTOM = new Set(["patch", "files__write"]);
@@ -54,39 +54,39 @@ const finish = fc.constantFrom("stop", "tool_calls", "length", "content_filter")
 
 it("a Responses stream of any output adds up to the equivalent JSON response", () => {
   fc.assert(
-    fc.property(fc.gen(), message, finish, (gen, said, finishReason) => {
+    fc.property(fc.gen(), message, finish, (gen, output, finishReason) => {
       const split = (text: string): string[] => gen(pieces, text).filter((piece) => piece !== "");
       const deltas: Piece[] = [{ role: "assistant", content: "" }];
-      for (const reasoning_content of split(said.reasoning)) deltas.push({ reasoning_content });
-      for (const one of said.details) deltas.push({ reasoning_details: [one] });
-      deltas.push(...split(said.content));
-      if (said.logprobs.length + said.annotations.length > 0) {
+      for (const reasoning_content of split(output.reasoning)) deltas.push({ reasoning_content });
+      for (const one of output.details) deltas.push({ reasoning_details: [one] });
+      deltas.push(...split(output.content));
+      if (output.logprobs.length + output.annotations.length > 0) {
         deltas.push({
           content: "",
-          annotations: said.annotations,
-          logprobs: { content: said.logprobs },
+          annotations: output.annotations,
+          logprobs: { content: output.logprobs },
         });
       }
-      for (const refusal of split(said.refusal)) deltas.push({ refusal });
-      for (const [index, { id, name, args }] of said.calls.entries()) {
+      for (const refusal of split(output.refusal)) deltas.push({ refusal });
+      for (const [index, { id, name, args }] of output.calls.entries()) {
         deltas.push(call(index, name, "", id));
         for (const part of split(args)) deltas.push(more(index, part));
       }
       const receipt = { ...RECEIPT, finishReason };
       const whole = completion(
         {
-          content: said.content,
-          reasoning_content: said.reasoning,
-          reasoning_details: said.details,
-          annotations: said.annotations,
-          refusal: said.refusal,
-          tool_calls: said.calls.map(({ id, name, args }) => ({
+          content: output.content,
+          reasoning_content: output.reasoning,
+          reasoning_details: output.details,
+          annotations: output.annotations,
+          refusal: output.refusal,
+          tool_calls: output.calls.map(({ id, name, args }) => ({
             id,
             type: "function",
             function: { name, arguments: args },
           })),
         },
-        { content: said.logprobs },
+        { content: output.logprobs },
       );
       const account = streamed(deltas, receipt);
       expect(account.response).toEqual(json(whole, receipt));
@@ -94,7 +94,7 @@ it("a Responses stream of any output adds up to the equivalent JSON response", (
         .filter(({ type }) => type.endsWith("call"))
         .entries()) {
         if (item.type !== "custom_tool_call") continue;
-        const { name, args } = said.calls[index] ?? { name: "", args: "" };
+        const { name, args } = output.calls[index] ?? { name: "", args: "" };
         const value = JSON.parse(args) as { input?: unknown };
         expect(CUSTOM.has(name)).toBe(true);
         expect(item.input).toBe(typeof value.input === "string" ? value.input : args);
@@ -124,7 +124,7 @@ it("a Responses stream has numbered events of the SDK's types, whatever the delt
       finish,
       fc.boolean(),
       (deltas, finishReason, fails) => {
-        const { writer, text } = begun(deltas);
+        const { writer, text } = startStream(deltas);
         expect(() => eventsSoFar(text)).not.toThrow();
         const rest = fails
           ? writer.fail({ kind: "upstream_error" }, null)

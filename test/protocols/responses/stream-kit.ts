@@ -73,11 +73,11 @@ export function streamed(
 }
 
 export function textOf(deltas: readonly Piece[], receipt: Receipt, body: object): string {
-  const { writer, text } = begun(deltas, body);
+  const { writer, text } = startStream(deltas, body);
   return text + writer.end(receipt);
 }
 
-export function begun(deltas: readonly Piece[], body: object = BODY) {
+export function startStream(deltas: readonly Piece[], body: object = BODY) {
   const { reply } = requestOf({ ...body, stream: true });
   if (reply.kind !== "stream") throw new Error("not a stream");
   const writer = reply.stream(HEAD);

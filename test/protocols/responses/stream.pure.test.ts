@@ -8,7 +8,7 @@ import { eventsOf, eventsSoFar, followResponse } from "./follow.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
 import {
   requestOf,
-  begun,
+  startStream,
   BODY,
   call,
   completion,
@@ -106,7 +106,7 @@ describe("the output of a truncated Responses stream", () => {
 
 describe("a failure within a Responses stream", () => {
   it("results in an error event, response.failed with the partial output, and [DONE]", () => {
-    const { writer, text } = begun(["Hel", call(0, "plain", '{"a')]);
+    const { writer, text } = startStream(["Hel", call(0, "plain", '{"a')]);
     const all = text + writer.fail({ kind: "upstream_error" }, RECEIPT);
     const list = eventsOf(all);
     expect(list.slice(-2).map(({ type }) => type)).toEqual(["error", "response.failed"]);
@@ -157,13 +157,13 @@ describe("a failure within a Responses stream", () => {
       "context_length_exceeded",
     ],
   ] as const)("gets the code that coding agents handle: %o", (failure, code) => {
-    const { writer, text } = begun([]);
+    const { writer, text } = startStream([]);
     const { error } = followResponse(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
 
   it.each(FAILURES)("gets no code that would stop a coding agent from retrying: %o", (failure) => {
-    const { writer, text } = begun([]);
+    const { writer, text } = startStream([]);
     const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
     for (const code of [
       error?.code,
@@ -188,7 +188,7 @@ describe("a failure within a Responses stream", () => {
       "5",
     ],
   ] as const)("contains, for %s, a wait that Codex can parse", (_, failure, seconds) => {
-    const { writer, text } = begun([]);
+    const { writer, text } = startStream([]);
     const { error } = followResponse(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error).toMatchObject({
       code: "rate_limit_exceeded",
@@ -198,7 +198,7 @@ describe("a failure within a Responses stream", () => {
 });
 
 it("a Responses stream without output is kept alive by comments and occasional events", () => {
-  const { writer, text } = begun(["a"]);
+  const { writer, text } = startStream(["a"]);
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;
   expect(silent.match(/^: /gm)).toHaveLength(16);
@@ -208,7 +208,10 @@ it("a Responses stream without output is kept alive by comments and occasional e
 });
 
 it("a Responses stream is kept alive while the model reasons without visible output", () => {
-  const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
+  const { writer } = startStream([{ role: "assistant", content: "" }], {
+    ...BODY,
+    reasoning: null,
+  });
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) {
     silent += writer.chunk({

@@ -130,16 +130,16 @@ describe("the gateway's encrypted_content", () => {
 
   it("parses back to the original content", () => {
     fc.assert(
-      fc.property(kept, (given) => {
-        expect(parseThoughts(serializeThoughts(given as never))).toEqual(given);
+      fc.property(kept, (thoughts) => {
+        expect(parseThoughts(serializeThoughts(thoughts as never))).toEqual(thoughts);
       }),
     );
   });
 
   it("becomes invalid if any character changes", () => {
     fc.assert(
-      fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
-        const text = serializeThoughts(given);
+      fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (thoughts, at, other) => {
+        const text = serializeThoughts(thoughts);
         const index = at % text.length;
         const changed = text.slice(0, index) + other + text.slice(index + 1);
         fc.pre(changed !== text);
@@ -257,8 +257,8 @@ it("any body of a Responses request either converts or returns 400, and never th
       const parsed = parse(value);
       const kind = parsed.ok ? "invalid_request" : parsed.failure.kind;
       expect(kind).toBe("invalid_request");
-      const made = parsed.ok ? parsed.value.request.body : core({});
-      expect(chatBodySchema.safeParse(made).success).toBe(true);
+      const request = parsed.ok ? parsed.value.request.body : core({});
+      expect(chatBodySchema.safeParse(request).success).toBe(true);
       const dropped = parsed.ok ? parsed.value.dropped : [];
       expect(dropped.every((word) => /^[\w.]{1,64}$/.test(word))).toBe(true);
     }),

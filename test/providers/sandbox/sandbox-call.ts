@@ -53,7 +53,7 @@ export async function complete(body: JsonObject, options: CallOptions = {}): Pro
   return { ...answer.body, usage: answer.usage } as Completion;
 }
 
-export async function say(content: unknown, body: JsonObject = {}): Promise<string | null> {
+export async function replyTo(content: unknown, body: JsonObject = {}): Promise<string | null> {
   const completion = await complete({ messages: [user(content)], ...body });
   return completion.choices[0].message.content;
 }
@@ -64,13 +64,13 @@ export async function open(body: JsonObject, options: CallOptions = {}): Promise
   return answer.events;
 }
 
-/** Returns the batches of a stream to its end, at most `most`. */
+/** Returns the batches of a stream to its end, at most `max`. */
 export async function batches(
   stream: EventStream,
-  most = Infinity,
+  max = Infinity,
 ): Promise<(readonly StreamEvent[])[]> {
   const all: (readonly StreamEvent[])[] = [];
-  while (all.length < most) {
+  while (all.length < max) {
     const events = await stream.next();
     if (events === null) break;
     all.push(events);
@@ -109,7 +109,7 @@ export function chunkChoices(all: readonly StreamEvent[]): ChunkChoice[] {
   );
 }
 
-export function spoken(all: readonly StreamEvent[]): string {
+export function contentOf(all: readonly StreamEvent[]): string {
   return chunkChoices(all)
     .map((choice) => choice.delta.content ?? "")
     .join("");

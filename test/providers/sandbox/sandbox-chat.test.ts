@@ -9,10 +9,10 @@ import {
   complete,
   streamed,
   open,
-  say,
+  replyTo,
 } from "./sandbox-call.ts";
 import { messageOf } from "../adapter-kit.ts";
-import { sandbox, spoken, user } from "./sandbox-call.ts";
+import { sandbox, contentOf, user } from "./sandbox-call.ts";
 
 const TEXT = "The quick  brown fox\njumps over the lazy dog.";
 
@@ -48,13 +48,13 @@ describe("the sandbox model echo", () => {
   it("joins text parts, and replaces images with a marker", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
-    expect(await say(parts)).toBe("What is\n[image]\nthis?");
+    expect(await replyTo(parts)).toBe("What is\n[image]\nthis?");
   });
 
   it("returns a greeting if the request has no user text", async () => {
     const completion = await complete({ messages: [{ role: "system", content: "x" }] });
     expect(completion.choices[0].message.content).toMatch(/^Hello!/);
-    expect(await say("")).toMatch(/^Hello!/);
+    expect(await replyTo("")).toMatch(/^Hello!/);
   });
 
   it("stops at the cap with finish_reason length, or with stop if the text is exactly as long as the cap", async () => {
@@ -68,9 +68,11 @@ describe("the sandbox model echo", () => {
   });
 
   it("ends the output before the first stop sequence, unless the cap comes first", async () => {
-    expect(await say(TEXT, { stop: " fox" })).toBe("The quick  brown");
-    expect(await say(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe("The quick  brown fox\n");
-    expect(await say(TEXT, { stop: null })).toBe(TEXT);
+    expect(await replyTo(TEXT, { stop: " fox" })).toBe("The quick  brown");
+    expect(await replyTo(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe(
+      "The quick  brown fox\n",
+    );
+    expect(await replyTo(TEXT, { stop: null })).toBe(TEXT);
     const messages = [user(TEXT)];
     const stopped = await complete({ messages, stop: "dog" }, { cap: 100 });
     expect(stopped.choices[0].finish_reason).toBe("stop");
@@ -120,7 +122,7 @@ describe("a stream of the sandbox model echo", () => {
     for (const body of cases) {
       const completion = await complete(body, { cap: 6 });
       const all = await streamed(body, { cap: 6 });
-      expect(spoken(all)).toBe(completion.choices[0].message.content);
+      expect(contentOf(all)).toBe(completion.choices[0].message.content);
       expect(chunkChoices(all).at(-1)?.finish_reason).toBe(completion.choices[0].finish_reason);
     }
   });
@@ -201,9 +203,9 @@ describe("the sandbox model think", () => {
       { type: "sandbox.thinking", thinking: thought, signature: expect.any(String) as string },
     ]);
     expect(message.content).toBe("one two");
-    const said = messageOf(await streamed(body, think));
-    expect(said).toMatchObject({ content: "one two", reasoning: thought, details });
-    const usage = said.usage?.kind === "usage" ? said.usage.usage : null;
+    const streamedMessage = messageOf(await streamed(body, think));
+    expect(streamedMessage).toMatchObject({ content: "one two", reasoning: thought, details });
+    const usage = streamedMessage.usage?.kind === "usage" ? streamedMessage.usage.usage : null;
     expect(usage?.reasoning).toBeGreaterThan(5);
     expect(usage?.output).toBeGreaterThan(usage?.reasoning ?? 0);
   });
@@ -220,13 +222,13 @@ describe("the sandbox model think", () => {
 it("the sandbox rejects legacy functions, as every provider does", async () => {
   const messages = [user("x")];
   const call = { name: "f", arguments: "{}" };
-  const asked = [
+  const bodies = [
     { messages, functions: [{ name: "f" }] },
     { messages, function_call: "auto" },
     { messages: [...messages, { role: "function", name: "f", content: "x" }] },
     { messages: [...messages, { role: "assistant", content: null, function_call: call }] },
   ];
-  const kinds = await Promise.all(asked.map((one) => callSandbox(one)));
+  const kinds = await Promise.all(bodies.map((one) => callSandbox(one)));
   for (const answer of kinds) {
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused" } });
   }

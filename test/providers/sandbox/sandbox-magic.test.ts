@@ -9,7 +9,7 @@ import {
   complete,
   streamed,
   open,
-  spoken,
+  contentOf,
   user,
 } from "./sandbox-call.ts";
 
@@ -38,7 +38,7 @@ it.each([
 describe("the sandbox model slow-first-byte", () => {
   it("waits once, and then responds like the model echo", async () => {
     const upstreamId = "slow-first-byte";
-    expect(spoken(await streamed(body, { upstreamId }))).toBe("one two three four five");
+    expect(contentOf(await streamed(body, { upstreamId }))).toBe("one two three four five");
     const [choice] = (await complete(body, { upstreamId })).choices;
     expect(choice.message.content).toBe("one two three four five");
   });
@@ -72,14 +72,14 @@ it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
     const stream = await open(body, { upstreamId });
     const first = await batches(stream, 3);
     expect(first.map((batch) => batch.length)).toEqual([1, 1, 1]);
-    expect(spoken(first.flat())).toBe("one two");
+    expect(contentOf(first.flat())).toBe("one two");
     stream.cancel();
   },
 );
 
 it("the sandbox model slow-stream returns the same text as echo", async () => {
   const all = await streamed(body, { upstreamId: "slow-stream" });
-  expect(spoken(all)).toBe("one two three four five");
+  expect(contentOf(all)).toBe("one two three four five");
   expect(all.at(-1)).toEqual({ kind: "end" });
 });
 
@@ -87,7 +87,7 @@ describe("the sandbox model stall", () => {
   it("sends two words, and then nothing until the signal aborts", async () => {
     const controller = new AbortController();
     const stream = await open(body, { upstreamId: "stall", signal: controller.signal });
-    expect(spoken((await batches(stream, 3)).flat())).toBe("one two");
+    expect(contentOf((await batches(stream, 3)).flat())).toBe("one two");
     const next = stream.next();
     controller.abort();
     await expect(next).rejects.toThrow("connection broke");
@@ -115,7 +115,7 @@ describe("the sandbox model cut", () => {
   it("fails after three words without a finish reason, usage or end, and again at every later read", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
-    expect(spoken(seen)).toBe("one two three");
+    expect(contentOf(seen)).toBe("one two three");
     expect(seen.every((event) => event.kind === "chunk")).toBe(true);
     await expect(stream.next()).rejects.toThrow("connection broke");
     await expect(stream.next()).rejects.toThrow("connection broke");
@@ -133,7 +133,7 @@ describe("a sandbox model with an error", () => {
 
   it("sends an error after three words, and then ends the body (error-mid)", async () => {
     const all = await streamed(body, { upstreamId: "error-mid" });
-    expect(spoken(all)).toBe("one two three");
+    expect(contentOf(all)).toBe("one two three");
     expect(all.slice(4)).toEqual([error]);
   });
 
@@ -168,7 +168,7 @@ it("the sandbox can split each multi-byte character into two network chunks with
   expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
   const stream = await open({ messages: [user("héllo 🌍")] }, { upstreamId });
   const all = await batches(stream);
-  expect(spoken(all.flat())).toBe("Grüße, 世界 🌍 héllo 🌍");
+  expect(contentOf(all.flat())).toBe("Grüße, 世界 🌍 héllo 🌍");
   expect(all.slice(0, 4).map((batch) => batch.length)).toEqual([0, 1, 0, 1]);
   expect(chunkChoices(all.flat()).map((one) => one.delta.content)).toContain("世");
 });
@@ -178,7 +178,7 @@ describe("the sandbox model endless", () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
     expect(all).toHaveLength(50);
-    expect(spoken(all).startsWith("one two one two ")).toBe(true);
+    expect(contentOf(all).startsWith("one two one two ")).toBe(true);
     expect(chunkChoices(all).every((choice) => choice.finish_reason === null)).toBe(true);
     stream.cancel();
     expect(await stream.next()).toBeNull();

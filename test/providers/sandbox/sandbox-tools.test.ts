@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
-import { callSandbox, chunkChoices, complete, spoken, streamed, user } from "./sandbox-call.ts";
+import { callSandbox, chunkChoices, complete, contentOf, streamed, user } from "./sandbox-call.ts";
 import type { Completion } from "./sandbox-call.ts";
 import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
 
@@ -70,7 +70,7 @@ describe("the sandbox's choice of tools", () => {
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
     expect(first.choices[0].message.content).toBe("I call get_weather.");
-    expect(spoken(await streamed({ messages: [user("hello")], tools }, agent))).toBe(
+    expect(contentOf(await streamed({ messages: [user("hello")], tools }, agent))).toBe(
       "I call get_weather.",
     );
     const [call] = first.choices[0].message.tool_calls ?? [];
@@ -173,11 +173,14 @@ describe("a tool call of the sandbox", () => {
         { upstreamId: "agent", cap },
       );
       const { content, tool_calls: calls = [] } = choices[0].message;
-      const said = calls.flatMap((call) => [call.function.name, call.function.arguments]);
-      const tokens = [content ?? "", ...said].reduce((sum, text) => sum + countTokens(text), 0);
+      const callTexts = calls.flatMap((call) => [call.function.name, call.function.arguments]);
+      const tokens = [content ?? "", ...callTexts].reduce(
+        (sum, text) => sum + countTokens(text),
+        0,
+      );
       expect(usage?.output).toBe(tokens);
       expect(choices[0].finish_reason).toBe(
-        said[1] === '{"city":"city"}' ? "tool_calls" : "length",
+        callTexts[1] === '{"city":"city"}' ? "tool_calls" : "length",
       );
       expect(tokens).toBeLessThanOrEqual(cap);
     }
