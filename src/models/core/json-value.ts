@@ -54,18 +54,27 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));
 }
 
-/**
- * Returns a copy without null and undefined fields. Uses `fromEntries`, so that `__proto__` stays a
- * plain field.
- */
+/** Returns a copy without null and undefined fields. */
 export function removeNulls(fields: object): JsonObject {
-  const entries: readonly [string, unknown][] = Object.entries(fields);
-  return Object.fromEntries(entries.filter(([, value]) => (value ?? null) !== null));
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) setField(kept, name, value);
+  return kept;
 }
 
 /** Returns the fields `names` that are not null or undefined. */
 export function pickFields(fields: JsonObject, names: readonly string[]): JsonObject {
-  return removeNulls(Object.fromEntries(names.map((name) => [name, fields[name]])));
+  const picked: Record<string, unknown> = {};
+  for (const name of names) setField(picked, name, fields[name]);
+  return picked;
+}
+
+const PLAIN_FIELD = { enumerable: true, configurable: true, writable: true };
+
+function setField(target: Record<string, unknown>, name: string, value: unknown): void {
+  if (value === null || value === undefined) return;
+  // An assignment to `__proto__` would set the prototype.
+  if (name === "__proto__") Object.defineProperty(target, name, { ...PLAIN_FIELD, value });
+  else target[name] = value;
 }
 
 /** Returns `value` if it is an array, else `[]`. */

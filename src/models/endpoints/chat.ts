@@ -128,14 +128,16 @@ function completionResponse(
   { isOpenRouter, reasoning }: ChatFormat,
 ): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
+  const fingerprint = answer["system_fingerprint"];
+  // The fields are listed, because a spread after the first entry is slow.
   return {
     id,
     object: "chat.completion",
     created,
     model,
-    ...(isOpenRouter && { system_fingerprint: null }),
-    ...answer,
-    ...(reasoning !== null && { choices: formatReasoning(answer, reasoning) }),
+    service_tier: answer["service_tier"],
+    system_fingerprint: isOpenRouter ? (fingerprint ?? null) : fingerprint,
+    choices: reasoning === null ? answer["choices"] : formatReasoning(answer, reasoning),
     provider,
     usage: { ...toOpenAiUsage(usage), ...costFields(costMicro) },
   };
