@@ -123,21 +123,21 @@ const USUAL_OUTPUT_TOKENS = 16_384;
  * null.
  */
 function completionResponse(
-  answer: JsonObject,
+  answer: KnownFields<"service_tier" | "system_fingerprint" | "choices">,
   receipt: Receipt,
   { isOpenRouter, reasoning }: ChatFormat,
 ): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
-  const fingerprint = answer["system_fingerprint"];
+  const { service_tier, system_fingerprint: fingerprint, choices } = answer;
   // The fields are listed, because a spread after the first entry is slow.
   return {
     id,
     object: "chat.completion",
     created,
     model,
-    service_tier: answer["service_tier"],
+    service_tier,
     system_fingerprint: isOpenRouter ? (fingerprint ?? null) : fingerprint,
-    choices: reasoning === null ? answer["choices"] : formatReasoning(answer, reasoning),
+    choices: reasoning === null ? choices : formatReasoning(answer, reasoning),
     provider,
     usage: { ...toOpenAiUsage(usage), ...costFields(costMicro) },
   };
