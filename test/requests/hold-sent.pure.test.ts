@@ -207,6 +207,7 @@ describe.each(COUNTED)(
         }),
         { numRuns: CASES },
       );
+      expect(formats).not.toEqual([]);
       for (const { name } of formats) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
     }, 3_600_000);
   },
