@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { ENDPOINTS as PAID_ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import { PNG_URL } from "../fixtures/pictures.ts";
 import { balanceOf, bindingsWith, errorOf, HELLO, openAccount, send } from "./client.ts";
 import { expectInvalid, expectInvalidValues } from "./invalid-fields.ts";
@@ -259,6 +260,15 @@ const ENDPOINTS = Object.entries({
   "/v1/rerank": RERANK,
   "/v1/moderations": MODERATIONS,
   "/v1/ocr": OCR,
+});
+
+/** The paid endpoints whose invalid bodies have their own test files. */
+const TESTED_ELSEWHERE = ["/v1/messages", "/v1/responses"];
+
+it("the tests of invalid bodies include every paid endpoint", () => {
+  const tested = [...ENDPOINTS.map(([path]) => path), ...TESTED_ELSEWHERE];
+  expect(tested).toHaveLength(PAID_ENDPOINTS.length);
+  expect(new Set(tested)).toEqual(new Set(PAID_ENDPOINTS.map(({ path }) => path)));
 });
 
 let key: string;
