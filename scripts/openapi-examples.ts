@@ -1,6 +1,7 @@
 // Calls every operation of the OpenAPI document in a temporary region and saves the responses as
 // examples.
-import { writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +19,10 @@ type Json = { readonly [name: string]: unknown };
 
 const PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** IDs, keys, signatures, times and durations, which differ in each run. */
+const RANDOM =
+  /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?|[\w+/=-]{16,}|\b\d{10}(?:\d{3})?\b|"(?:\w+_ms|latency|generation_time)":\d+|(?:svc|cus|pi)_\w+|(?:localhost|127\.0\.0\.1)(?::|%3A)\d+/g;
 
 /** A call. `fill` replaces the path's parameters in order. */
 type Call = Pick<Sent, "body" | "idempotencyKey"> & {
@@ -43,7 +48,8 @@ const region = await startRegion({
   },
 });
 stripe.sendTo([{ url: new URL("/payments/stripe", region.url).href, secrets: [WEBHOOK_SECRET] }]);
-const examples: Record<string, { request?: unknown; answer: unknown }> = {};
+type Example = { readonly request?: unknown; readonly answer: unknown };
+const examples: Record<string, Example> = {};
 let key = "";
 try {
   await askAll();
@@ -51,8 +57,20 @@ try {
   await region.miniflare.dispose();
   stripe.close();
 }
-writeFileSync(FILE, `${JSON.stringify(examples, null, 2)}\n`);
+writeFileSync(FILE, JSON.stringify(keepUnchanged(examples), null, 2));
+execFileSync(path.join(import.meta.dirname, "../node_modules/.bin/oxfmt"), [FILE]);
 console.log(`${Object.keys(examples).length} examples in ${path.relative(process.cwd(), FILE)}`);
+
+/** Replaces each example by the saved one if they differ only in random values. */
+function keepUnchanged(made: Readonly<Record<string, Example>>): object {
+  const saved = JSON.parse(readFileSync(FILE, "utf8")) as Readonly<Record<string, Example>>;
+  const fixedText = (example?: Example) => JSON.stringify(example)?.replaceAll(RANDOM, "");
+  const kept = Object.entries(made).map(([operation, example]) => {
+    const before = saved[operation];
+    return [operation, fixedText(before) === fixedText(example) ? before : example];
+  });
+  return Object.fromEntries(kept) as object;
+}
 
 async function ask(operation: string, given: Call = {}): Promise<Json> {
   const { fill = [], query = "", ...call } = given;
