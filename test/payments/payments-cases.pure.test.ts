@@ -107,6 +107,40 @@ it("a wallet that is rebuilt from a copy older than a won dispute gets the dispu
   expect(one.wallet.stored).toMatchObject({ balance, debts: { owed: 0, taken: 0 } });
 });
 
+/** Buys a checkout while Stripe returns a status. Returns the methods of the calls in 15 minutes. */
+async function checkoutCalls(status: number): Promise<readonly string[]> {
+  const methods: string[] = [];
+  const failing: Broken = {
+    wrapDeps: (deps) => ({
+      ...deps,
+      stripe: {
+        ask: async (call) => {
+          if (!call.path.startsWith("/v1/checkout/sessions")) return deps.stripe.ask(call);
+          methods.push(call.method);
+          return { kind: "unsure", status, isStored: false, requestId: null };
+        },
+      },
+    }),
+  };
+  const fixture = new PaymentsFixture(false, failing);
+  fixture.organizations[0]?.buy("checkout", 10, false);
+  await fixture.pass(HOUR / 4);
+  return methods;
+}
+
+it.each([500, 503])(
+  "a checkout whose creation returns %i four times is searched for at Stripe",
+  async (status) => {
+    expect((await checkoutCalls(status)).slice(0, 5)).toEqual([...Array(4).fill("POST"), "GET"]);
+  },
+);
+
+it("a checkout whose creation returns 429 is created again, however often", async () => {
+  const methods = await checkoutCalls(429);
+  expect(methods.length).toBeGreaterThan(4);
+  expect(new Set(methods)).toEqual(new Set(["POST"]));
+});
+
 it("several events about one payment cause only one read of the payment from Stripe", async () => {
   const { fixture, one } = await newFixture();
   const [payment] = fixture.fake.payments();
