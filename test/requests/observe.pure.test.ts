@@ -37,6 +37,21 @@ it("the metrics count a charged request's tokens, cost, attempts and unusual cha
   });
 });
 
+it.each([true, false])(
+  "the metrics measure the times of requests with stream %s apart from other requests",
+  (stream) => {
+    const run = runOf();
+    const tally = new MetricCounts();
+    Object.assign(run.progress, { outcome: SETTLED });
+    countRunInMetrics({ ...run, request: { ...run.request, stream } }, tally);
+    const names = Object.keys(tally.take()).filter((name) => name.includes("_seconds_sum"));
+    expect(names).toEqual([
+      `turnpike_first_byte_seconds_sum{kind="chat",stream="${stream}"}`,
+      `turnpike_paid_seconds_sum{kind="chat",stream="${stream}"}`,
+    ]);
+  },
+);
+
 it("the metrics count an uncharged provider call as absorbed, unless the call never started", () => {
   const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
   expect(counted({ outcome })).toEqual([

@@ -181,7 +181,7 @@ async function fetchImage(
     if (response.ok) return readImage(response, budget);
     discardBody(response);
     const location = response.headers.get("location");
-    if (response.status < 300 || response.status > 399 || location === null) break;
+    if (Math.floor(response.status / 100) !== 3 || location === null) break;
     address = parsePublicUrl(location, address.href);
   }
   return imageFailure(DOWNLOAD_FAILED);
