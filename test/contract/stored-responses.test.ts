@@ -39,6 +39,19 @@ describe("an organization that stores responses", () => {
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
+  it("gets the position in its own body for an invalid item of a continuation", async () => {
+    const own = await openStoringAccount();
+    const first = await responseOf(await createResponse(own.key));
+    const input = [
+      { role: "user", content: "Hi" },
+      { role: "user", content: [{ type: "unknown" }] },
+    ];
+    const body = { ...continuing(first.id), input };
+    const error = await errorOf(await createResponse(own.key, body), 400);
+    expect(error.param).toBe("input[1].content[0].type");
+    expect(error.message).toContain("input[1].content[0].type");
+  });
+
   it("can list a response's input items in pages, with IDs that later requests can reference", async () => {
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key));

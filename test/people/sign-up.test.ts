@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   Browser,
+  ISSUER,
   inviteTo,
   signUp,
   newAccount,
@@ -127,6 +128,21 @@ async function isKnown(text: string): Promise<boolean> {
   const rows = (await env.DB.batch(reads)).map(({ results }) => results);
   return JSON.stringify(rows).includes(text);
 }
+
+describe("POST /me/unlink", () => {
+  it("rejects a person's only login with 409, and removes one of two logins", async () => {
+    const { browser, account } = await signUp(issuer);
+    const unlink = ({ id }: { readonly id: string }) =>
+      browser.people("POST", "/me/unlink", { issuer: ISSUER, subject: id });
+    expect((await unlink(account)).status).toBe(409);
+    const second = issuer.newAccount();
+    await browser.logIn(second, { purpose: "link" });
+    expect((await unlink(account)).status).toBe(200);
+    await browser.logIn(second);
+    expect((await browser.session())?.kind).toBe("person");
+    expect((await unlink(second)).status).toBe(409);
+  });
+});
 
 describe("the hourly sweep of personal data", () => {
   it("erases an invitation's address 30 days after the invitation ends, but keeps the address while the invitation is open", async () => {

@@ -82,7 +82,7 @@ function resolveReferences(
  */
 export function toParamOfRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
-  if (before === 0 || param === null || whole === undefined) return param;
+  if (param === null || whole === undefined) return param;
   const at = Number(index) - before;
   return at < 0 ? "previous_response_id" : `input[${at}]${param.slice(whole.length)}`;
 }
