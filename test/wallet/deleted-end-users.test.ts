@@ -267,6 +267,12 @@ describe("the data of a deleted end user", () => {
       [0, 0],
       [20, 20],
     ]);
+    valueOf(await stub.deleteEndUser("u"));
+    setClock(NEXT_MONTH + 1000);
+    valueOf(await stub.putEndUser("u", {}));
+    valueOf(await stub.deleteEndUser("u"));
+    const kept = "SELECT count(*) AS n FROM end_users WHERE departed IS NOT NULL";
+    expect(await rowsOf(stub, kept)).toEqual([{ n: 100_000 }]);
     expect(await differences(stub)).toEqual([]);
   });
 
