@@ -30,6 +30,8 @@ export let account: Account;
 let sent: Sent[];
 /** Receivers by host. Calls to other hosts reach the network. */
 export let receivers: Record<string, Receiver>;
+/** The current test's path of webhooks. Webhooks of earlier tests may still retry. */
+let hookPath = "";
 
 /**
  * Creates an organization without credits before each test, and replaces the network by receivers.
@@ -38,12 +40,17 @@ export function useReceivers(): void {
   beforeEach(async () => {
     sent = [];
     receivers = {};
+    hookPath = `/hook-${crypto.randomUUID()}`;
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const real = globalThis.fetch;
     vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
       const request = new Request(input, init);
-      const receiver = receivers[new URL(request.url).hostname];
+      const { hostname, pathname } = new URL(request.url);
+      const receiver = receivers[hostname];
       if (receiver === undefined) return real(input, init);
+      if (pathname.startsWith("/hook-") && !pathname.startsWith(hookPath)) {
+        return new Response("", { status: 500 });
+      }
       const one = { url: request.url, headers: request.headers, body: await request.text() };
       sent.push(one);
       const ended = Promise.withResolvers<Response>();
@@ -62,7 +69,7 @@ export const callWebhooks = (method: string, path: string, body?: object): Promi
   send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
 
 export async function createWebhook(host: string, more: object = {}): Promise<Hook> {
-  const response = await callWebhooks("POST", "", { url: `https://${host}/hook`, ...more });
+  const response = await callWebhooks("POST", "", { url: `https://${host}${hookPath}`, ...more });
   expect(response.status).toBe(201);
   return response.json<Hook>();
 }
