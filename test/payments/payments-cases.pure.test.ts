@@ -135,7 +135,7 @@ it.each([500, 503])(
   },
 );
 
-it("a checkout whose creation returns 429 is created again, however often", async () => {
+it("a checkout whose creation returns 429 for 15 minutes is attempted again, but not searched for", async () => {
   const methods = await checkoutCalls(429);
   expect(methods.length).toBeGreaterThan(4);
   expect(new Set(methods)).toEqual(new Set(["POST"]));
